@@ -18,7 +18,7 @@ struct DoctorCommand: AsyncParsableCommand {
 
             The exit status is 0 without problems and warnings, 12 with warnings only, 1 if something does not work, \
             and 5 if the agent is unreachable. larder status --check checks only the namespaces, \
-            the disk and the image cache.
+            the disk, the image cache and whether the service had to be restarted.
 
             EXAMPLES:
               larder doctor

@@ -61,8 +61,9 @@ struct StatusCommand: AsyncParsableCommand {
             let volumes = info.map(VolumeFacts.all) ?? []
             if check {
                 let isPartial = namespace == nil && info.map(StatusCheck.mayMissNamespaces) ?? false
+                let service = await ServiceFacts.probe(for: SocketFacts(option: agent.connection.socket))
                 let found = StatusCheck.report(
-                    namespaces, info, volumes, images: images, isPartial: isPartial)
+                    namespaces, info, volumes, images: images, service: service, isPartial: isPartial)
                 status = found.status
                 if !agent.json { try Output.line(found.headline + "\n") }
                 let isShown = !agent.json && Output.isTerminal
@@ -110,24 +111,26 @@ enum StatusCheck {
     ///   - info: the agent's data about itself; nil if unknown
     ///   - volumes: the file systems of the directories of the agent; one that this process cannot see is skipped
     ///   - images: the figures of the image cache; nil if unknown
+    ///   - service: the units of the agent
     ///   - isPartial: whether there may be namespaces that are not in `namespaces`, although all were requested
     /// - Returns: the findings, causes first
     static func report(
         _ namespaces: [ConfigStatus.Namespace], _ info: AgentInfo.Result?, _ volumes: [VolumeFacts] = [],
-        images: AgentStats.Images? = nil, isPartial: Bool = false
+        images: AgentStats.Images? = nil, service: ServiceFacts = .absent, isPartial: Bool = false
     ) -> DoctorReport {
         var findings: [Finding] = []
         if let info { findings += ThreadCheck.findings(info, .absent) }
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.rejected(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += volumes.filter { $0.state != .missing }.map { DiskCheck.finding($0) }
-        findings += namespaces.flatMap { DiskCheck.findings($0) }
+        findings += namespaces.flatMap { DiskCheck.findings($0) } + volumes.flatMap(DiskCheck.damage)
         if let info { findings += AgentProblemCheck.findings(info) }
         findings += namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())
         }
         if let imageProblem = info?.imageProblem { findings.append(ImageCheck.unusable(imageProblem)) }
         findings += ImageCheck.expiry(of: images, .now)
+        if let restarts = ServiceCheck.restarts(service) { findings.append(restarts) }
         if isPartial { findings.append(Finding(.warning, RightsCheck.name, partial)) }
         return DoctorReport(findings: findings, isReachable: true)
     }

@@ -37,7 +37,9 @@ struct RemoteReplacement: Sendable {
         let isSame = edits.map(\.isEmpty) ?? next.remote?.hasSameContent(as: old) ?? false
         let mayDelete = edits?.contains { $0.value.isEmptyString } ?? true
         if !isSame, mayDelete, let maximumDeletion, let old, let new = next.remote {
-            try Self.checkDeletion(from: old.document, to: new.document, maximumDeletion)
+            let version = document.versionPath ?? JSONPath(["version"])
+            let deletion = MassDeletion(from: old.document, to: new.document, version: version)
+            try Self.check(deletion, maximumDeletion)
         }
         if isSame, let old {
             // The document keeps the order of members in which it was published, because the digest depends on that
@@ -66,10 +68,7 @@ struct RemoteReplacement: Sendable {
         return effect
     }
 
-    private static func checkDeletion(
-        from old: JSONValue, to new: JSONValue, _ maximum: Int
-    ) throws(ConfigError) {
-        let deletion = MassDeletion(from: old, to: new)
+    private static func check(_ deletion: MassDeletion, _ maximum: Int) throws(ConfigError) {
         guard deletion.exceeds(percent: maximum) else { return }
         throw ConfigError(
             .rejected,

@@ -1474,7 +1474,8 @@ package enum ConfigStatus: WireMethod, AuthorizedMethod {
         package var version: String?
         /// When the document was rejected.
         package var at: Timestamp
-        /// Number of members of the current remote document. Members of nested objects count individually.
+        /// Number of members of the current remote document. Members of nested objects count individually, and the
+        /// version of the document does not count.
         package var members: Int
         /// Number of these members that the document would remove.
         package var removed: Int

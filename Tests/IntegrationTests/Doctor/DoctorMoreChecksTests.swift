@@ -1,3 +1,4 @@
+import Foundation
 import LarderClient
 import LarderEncoding
 import LarderProtocol
@@ -387,6 +388,26 @@ struct DoctorMoreChecksTests {
         #expect(
             ThreadCheck.findings(facts.info, .units(.healthy)).first?.advice.first
                 == "list the threads of its user: ps -L -u $(ps -o uid= -p 612)")
+    }
+
+    @Test("snapshots that were damaged and set aside are a warning until their files are removed")
+    func damagedSnapshots() throws {
+        let directory = NSTemporaryDirectory() + "/larder-damaged-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        let generations = directory + "/config/shop/generations"
+        try FileManager.default.createDirectory(atPath: generations, withIntermediateDirectories: true)
+        let file = generations + "/0000000000000007.json.damaged"
+        for path in [file, generations + "/0000000000000006.json"] {
+            #expect(FileManager.default.createFile(atPath: path, contents: Data("{}".utf8)))
+        }
+        let volume = VolumeFacts.probe(at: directory, purpose: "state")
+        #expect(volume.damagedSnapshots == [file])
+        #expect(DiskCheck.damage(volume).map(\.level) == [.warning])
+        #expect(DiskCheck.damage(volume).map(\.title) == ["1 saved snapshot was damaged and set aside"])
+        #expect(DiskCheck.findings([volume], .healthy).contains { $0.detail == [file] })
+        #expect(StatusCheck.report([.healthy], nil, [volume]).headline.contains(file))
+        try FileManager.default.removeItem(atPath: file)
+        #expect(VolumeFacts.probe(at: directory, purpose: "state").damagedSnapshots.isEmpty)
     }
 
     @Test("problems that the agent lists are reported with advice, and make `status --check` fail")

@@ -67,6 +67,37 @@ struct DoctorServiceChecksTests {
         #expect(examination.complaints.map(\.level) == [.skipped])
     }
 
+    @Test("the warning of restarts says how the service failed, and `status --check` has it, too")
+    func restartsAfterCrash() {
+        var units = ServiceFacts.Units.healthy
+        units.service = ServiceFacts.Units.unit(["ActiveState": "active", "SubState": "running", "NRestarts": "4"])
+        units.lastFailure = "it was killed by signal 11 (SIGSEGV)"
+        var examination = Examination.healthy
+        examination.service = .units(units)
+        #expect(examination.complaints.map(\.detail) == [["the last time, it was killed by signal 11 (SIGSEGV)"]])
+        let report = StatusCheck.report([.healthy], nil, service: .units(units))
+        #expect(report.status == .warnings)
+        #expect(
+            report.headline
+                == "warning: larder.service is active (running), but systemd had to restart it 4 times: the last time, it was killed by signal 11 (SIGSEGV)"
+        )
+        #expect(StatusCheck.report([.healthy], nil, service: .units(.healthy)).status == .success)
+        #expect(StatusCheck.report([.healthy], nil, service: .another).status == .success)
+    }
+
+    @Test(
+        "messages of systemd about the end of the main process are explained; others are ignored",
+        arguments: [
+            ("Main process exited, code=dumped, status=11/SEGV", "it was killed by signal 11 (SIGSEGV)"),
+            ("Main process exited, code=killed, status=9/KILL", "it was killed by signal 9 (SIGKILL)"),
+            ("Main process exited, code=exited, status=78/CONFIG", "it exited with status 78"),
+            ("Main process exited", nil), ("Control process exited, code=exited, status=1/FAILURE", nil),
+            ("Failed with result 'signal'.", nil),
+        ])
+    func processEnds(message: String, failure: String?) {
+        #expect(ServiceFacts.failure(inMessage: "larder.service: \(message)") == failure)
+    }
+
     @Test("doctor skips the check of the systemd service if the examined socket belongs to another agent")
     func otherAgents() {
         var units = ServiceFacts.Units.down(["ActiveState": "failed", "SubState": "failed", "Result": "exit-code"])

@@ -114,6 +114,45 @@ struct MassDeletionTests {
         }
     }
 
+    @Test(
+        "the version of a document is not counted, so a document of which only the version stays has lost all members",
+        arguments: [
+            (["version": 4], true), (["version": 4, "theme": ""], true), (.emptyObject, true),
+            (["version": 4, "theme": "light"], false), (["version": ["theme": "light"]], false),
+            (["theme": "dark"], false),
+        ] as [(JSONValue, Bool)])
+    func version(new: JSONValue, isTooMuch: Bool) {
+        let old: JSONValue = ["version": 3, "theme": "dark"]
+        let deletion = MassDeletion(from: old, to: new)
+        #expect(deletion.members == 1)
+        #expect(deletion.exceeds(percent: 90) == isTooMuch)
+    }
+
+    @Test("a document that keeps only its version is rejected, wherever the settings say that the version is")
+    func onlyVersion() async throws {
+        var fixture = StoreFixture()
+        fixture.maximumDeletion = 90
+        try await fixture.withFlow { (store, refresher, _) async throws in
+            func replace(_ document: JSONValue, versionPath: [String]) async throws {
+                let path = JSONPath(versionPath)
+                _ = try await store.replaceRemote(
+                    SourceDocument(value: document, versionPath: path, requirement: .always, validator: nil),
+                    origin: "scripted:source", force: false, isPush: false)
+            }
+            try await replace(["meta": ["revision": 3], "a": 1, "b": 2], versionPath: ["meta", "revision"])
+            let error = await #expect(throws: ConfigError.self) {
+                try await replace(["meta": ["revision": 4]], versionPath: ["meta", "revision"])
+            }
+            #expect(error?.message.contains("2 of 2 members") == true)
+            #expect(store.value["b"] == 2)
+            try await replace(["meta": ["revision": 5], "b": 3], versionPath: ["meta", "revision"])
+            await #expect(throws: ConfigError.self) {
+                try await refresher.applyPushedConfig(SourceDocument(value: ["version": 6]), force: false)
+            }
+            #expect(store.value["b"] == 3)
+        }
+    }
+
     @Test("a document with few members cannot be emptied")
     func fewMembers() async throws {
         var fixture = StoreFixture()
@@ -159,5 +198,11 @@ struct MassDeletionTests {
             try await replace(["x": 1], force: true)
             #expect(store.value == ["x": 1])
         }
+    }
+}
+
+extension MassDeletion {
+    fileprivate init(from old: JSONValue, to new: JSONValue) {
+        self.init(from: old, to: new, version: JSONPath(["version"]))
     }
 }

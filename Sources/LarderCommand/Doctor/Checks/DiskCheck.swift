@@ -24,7 +24,23 @@ enum DiskCheck {
             let isFailing = volume.isState ? !failures.isEmpty : facts?.info.imageProblem != nil
             return !isFailing || finding(volume).level != .ok
         }
-        return usable.map { finding($0, hints) } + failures
+        return usable.map { finding($0, hints) } + failures + volumes.flatMap(damage)
+    }
+
+    /// The finding that the agent has set damaged snapshots aside; empty if it has not.
+    static func damage(_ volume: VolumeFacts) -> [Finding] {
+        let files = volume.damagedSnapshots
+        if files.isEmpty { return [] }
+        return [
+            Finding(
+                .warning, name,
+                "\(Human.count(files.count, "saved snapshot was", "saved snapshots were")) damaged and set aside",
+                detail: files,
+                advice: [
+                    "the namespace started with an older one, so compare its overrides: larder explain --overrides",
+                    "check the disk: sudo dmesg | tail; then remove the file to end this warning",
+                ])
+        ]
     }
 
     /// The finding that a namespace cannot write its state; empty if it can.

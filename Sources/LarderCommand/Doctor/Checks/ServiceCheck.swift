@@ -130,7 +130,7 @@ enum ServiceCheck {
     ) -> Finding? {
         let unit = units.service
         guard unit.isLoaded else { return unusable(unit, "larder.service", units, isReachable) }
-        let state = "larder.service is \(unit.activeState)\(unit.subState.isEmpty ? "" : " (\(unit.subState))")"
+        let state = "larder.service is \(unit.state)"
         if unit.activeState == "failed" || (unit.subState == "auto-restart") {
             return Finding(
                 .problem, name, "\(state): \(reason(unit))", detail: quoted(log),
@@ -139,22 +139,11 @@ enum ServiceCheck {
                     units.systemctl("restart larder.service"),
                 ])
         }
-        var restarts = "no restarts after failures"
-        if unit.restarts > 0 {
-            restarts = "systemd had to restart it \(times(unit.restarts))"
-            if let time = unit.activeTime {
-                restarts += ", the last time \(Human.ago(milliseconds: Int(time.components.seconds) * 1000))"
-            }
-            // systemd resets the count only at a manual start, but an old crash needs no attention.
-            if unit.activeTime ?? .zero < .seconds(86_400) {
-                return Finding(
-                    .warning, name, "\(state), but \(restarts)",
-                    advice: ["see why: \(units.journalctl("larder.service"))"])
-            }
-        }
+        if let restarts = Self.restarts(.units(units)) { return restarts }
         switch unit.activeState {
         case "active", "reloading":
             let watchdog = unit.hasWatchdog ? "with" : "without"
+            let restarts = unit.restarts > 0 ? Self.restarts(unit) : "no restarts after failures"
             return Finding(.ok, name, "\(state) \(watchdog) watchdog, \(restarts)")
         case "activating", "deactivating":
             return Finding(
@@ -168,6 +157,21 @@ enum ServiceCheck {
                 isReachable ? .warning : .problem, name, state,
                 advice: first + [units.systemctl("start larder.service")])
         }
+    }
+
+    /// The finding that systemd had to restart the running service in the last day; nil if it had not.
+    static func restarts(_ facts: ServiceFacts) -> Finding? {
+        guard case .units(let units) = facts, !facts.hasFailed, units.hasRestarted else { return nil }
+        return Finding(
+            .warning, name, "larder.service is \(units.service.state), but \(restarts(units.service))",
+            detail: units.lastFailure.map { ["the last time, \($0)"] } ?? [],
+            advice: ["see why: \(units.journalctl("larder.service"))"])
+    }
+
+    private static func restarts(_ unit: UnitFacts) -> String {
+        let count = "systemd had to restart it \(times(unit.restarts))"
+        guard let time = unit.activeTime else { return count }
+        return "\(count), the last time \(Human.ago(milliseconds: Int(time.components.seconds) * 1000))"
     }
 
     /// Explains systemd's `Result` property.

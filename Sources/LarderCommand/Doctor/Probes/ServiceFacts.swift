@@ -13,6 +13,13 @@ enum ServiceFacts: Sendable, Equatable {
         var isRoot: Bool
         var service: UnitFacts
         var socket: UnitFacts
+        /// How the service ended before systemd restarted it last; nil if systemd did not restart it in the last day, or if
+        /// the journal cannot be read.
+        var lastFailure: String?
+
+        /// Whether systemd had to restart the service in the last day. systemd resets the number of restarts only at a
+        /// manual start, but an old crash needs no attention.
+        var hasRestarted: Bool { service.restarts > 0 && service.activeTime ?? .zero < .seconds(86_400) }
 
         /// A systemctl command for the user to run.
         func systemctl(_ words: String) -> String {
@@ -116,13 +123,14 @@ extension ServiceFacts {
         }
         var time = timespec()
         clock_gettime(CLOCK_MONOTONIC, &time)
-        let units = Units(
+        var units = Units(
             isUser: isUser, isRoot: geteuid() == 0,
             service: UnitFacts(printed: service.text, uptime: .seconds(time.tv_sec)),
             socket: UnitFacts(printed: listener.text))
         guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
             return .unknown("the output of systemctl is incomplete")
         }
+        if units.hasRestarted { units.lastFailure = await lastFailure(isUser: isUser) }
         return ServiceFacts.units(units).of(socket)
     }
 
@@ -146,6 +154,27 @@ extension ServiceFacts {
         "Failed to start ", "Stopped ", "Starting ", "Start request repeated", "Failed with result",
         "Scheduled restart job", "Unit cannot be reloaded", "Main process exited",
     ]
+
+    /// How the main process of the service failed last; nil if there is no journal or it cannot be read. The properties of
+    /// a service that is running again no longer show it.
+    private static func lastFailure(isUser: Bool) async -> String? {
+        // systemd logs this message when a process of a unit has ended.
+        let message = "MESSAGE_ID=98e322203f7a4ed290d09fe03c09fe15"
+        let words = ["journalctl", "--quiet", "--no-pager", "--output=cat", "--lines=20"]
+        let unit = [isUser ? "--user-unit=larder.service" : "--unit=larder.service", message]
+        guard let journal = await CapturedProgram.run(words + unit), journal.end == .exited(0) else { return nil }
+        return journal.lines.lazy.reversed().compactMap(failure(inMessage:)).first
+    }
+
+    /// Parses a message such as `larder.service: Main process exited, code=killed, status=11/SEGV`; nil if it is another
+    /// one.
+    static func failure(inMessage line: String) -> String? {
+        let parts = line.split(separator: "Main process exited, code=", maxSplits: 1)
+        let words = parts.last?.split(separator: ", status=") ?? []
+        guard parts.count == 2, words.count == 2, let number = words[1].split(separator: "/").first else { return nil }
+        if words[0] == "exited" { return "it exited with status \(number)" }
+        return "it was killed by signal \(number) (SIG\(words[1].dropFirst(number.count + 1)))"
+    }
 
     /// The last informative lines of the service's log (see ``informative(_:_:)``); empty if there is no journal or it
     /// cannot be read.
@@ -202,6 +231,8 @@ struct UnitFacts: Sendable, Equatable {
     var activeState: String { properties["ActiveState"] ?? "unknown" }
     /// The detailed state of the unit: `running`, `listening`, `auto-restart`, …
     var subState: String { properties["SubState"] ?? "" }
+    /// Both, for people: `active (running)`.
+    var state: String { activeState + (subState.isEmpty ? "" : " (\(subState))") }
     /// Whether the unit is running, listening, starting or stopping.
     var isUp: Bool { !["inactive", "failed", "unknown"].contains(activeState) }
     /// The result of the last run: `success`, `exit-code`, `watchdog`, …

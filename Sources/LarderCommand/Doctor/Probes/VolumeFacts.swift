@@ -1,5 +1,6 @@
 import Glibc
 import LarderClientCore
+import LarderPlatform
 import LarderProtocol
 
 /// The file system of an agent directory.
@@ -26,6 +27,8 @@ struct VolumeFacts: Sendable, Equatable {
     var purpose: String
     var path: String
     var state: State
+    /// The saved snapshots that the agent found damaged and set aside. Only root and the agent's user can see them.
+    var damagedSnapshots: [String] = []
 
     /// Whether the directory contains the state, which must not be lost.
     var isState: Bool { purpose == "state" }
@@ -53,6 +56,16 @@ struct VolumeFacts: Sendable, Equatable {
                 Capacity(
                     bytes: Int(clamping: status.f_blocks) * unit, freeBytes: Int(clamping: status.f_bavail) * unit,
                     inodes: Int(clamping: status.f_files), freeInodes: Int(clamping: status.f_favail),
-                    isReadOnly: status.f_flag & UInt(ST_RDONLY) != 0)))
+                    isReadOnly: status.f_flag & UInt(ST_RDONLY) != 0)),
+            damagedSnapshots: purpose == "state" ? damagedSnapshots(in: path) : [])
+    }
+
+    /// Finds the damaged snapshots of all namespaces in a state directory. Directories that cannot be read have none.
+    private static func damagedSnapshots(in path: String) -> [String] {
+        let files = LocalFileSystem()
+        func list(_ path: String) -> [String] { (try? files.list(path))?.sorted() ?? [] }
+        return list(path + "/config").map { "\(path)/config/\($0)/generations" }.flatMap { directory in
+            list(directory).filter { $0.hasSuffix(".damaged") }.map { "\(directory)/\($0)" }
+        }
     }
 }

@@ -1306,7 +1306,8 @@ class Quarantine(TypedDict):
 
     version: Upstream version of the document; null if it has none.
     at: RFC 3339 time in UTC with milliseconds.
-    members: Number of members of the current remote document. Members of nested objects count individually.
+    members: Number of members of the current remote document. Members of nested objects count individually, and the
+        version of the document does not count.
     removed: Number of these members that the document would remove.
     """
 
