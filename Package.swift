@@ -30,21 +30,23 @@ func tests(_ name: String, _ dependencies: [Target.Dependency]) -> Target {
 /// without the trait does not resolve them. It resolves swift-nio, and what swift-nio needs: swift-atomics, swift-collections
 /// and swift-system.
 let agent = TargetDependencyCondition.when(traits: ["Agent"])
+/// The condition of packages that the agent and the gateway use.
+let server = TargetDependencyCondition.when(traits: ["Agent", "Gateway"])
 let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
 let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
 let nioEmbedded = Target.Dependency.product(name: "NIOEmbedded", package: "swift-nio", condition: agent)
-let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio", condition: agent)
+let nioHTTP = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio", condition: server)
 let httpClient = Target.Dependency.product(name: "AsyncHTTPClient", package: "async-http-client", condition: agent)
-let logging = Target.Dependency.product(name: "Logging", package: "swift-log", condition: agent)
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log", condition: server)
 let lifecycle = Target.Dependency.product(
     name: "ServiceLifecycle", package: "swift-service-lifecycle",
     condition: .when(traits: ["Agent", "ServiceLifecycle"]))
 let clientSystem = Target.Dependency.product(name: "SystemPackage", package: "swift-system")
-let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system", condition: agent)
+let system = Target.Dependency.product(name: "SystemPackage", package: "swift-system", condition: server)
 let signals = Target.Dependency.product(name: "UnixSignals", package: "swift-service-lifecycle", condition: agent)
 let arguments = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser", condition: agent)
-let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections", condition: agent)
-let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections", condition: agent)
+let deque = Target.Dependency.product(name: "DequeModule", package: "swift-collections", condition: server)
+let heap = Target.Dependency.product(name: "HeapModule", package: "swift-collections", condition: server)
 let configuration = Target.Dependency.product(
     name: "Configuration", package: "swift-configuration", condition: .when(traits: ["Configuration"]))
 let configurationTesting = Target.Dependency.product(
@@ -64,12 +66,14 @@ let package = Package(
         .library(name: "ConfigurationLarder", targets: ["ConfigurationLarder"]),
         .executable(name: "larderd", targets: ["larderd"]),
         .executable(name: "larder", targets: ["larder"]),
+        .executable(name: "larder-http", targets: ["larder-http"]),
     ],
     traits: [
         .trait(name: "Agent", description: "The agent, its command-line tool, and LarderTesting."),
+        .trait(name: "Gateway", description: "larder-http, the gateway to HTTP."),
         .trait(name: "ServiceLifecycle", description: "LarderServiceLifecycle."),
         .trait(name: "Configuration", description: "ConfigurationLarder, the provider for swift-configuration."),
-        .default(enabledTraits: ["Agent", "ServiceLifecycle", "Configuration"]),
+        .default(enabledTraits: ["Agent", "Gateway", "ServiceLifecycle", "Configuration"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
@@ -194,6 +198,15 @@ let package = Package(
                 system,
             ]),
         larder("larder", ["LarderCommand"], executable: true),
+        // Without Foundation, and without the modules of the agent that have threads or files.
+        larder(
+            "LarderHTTPGateway",
+            [
+                "LarderClientCore", "LarderConfigModel", "LarderDigest", "LarderEncoding", "LarderFlagRules",
+                "LarderJSON", "LarderJSON5", "LarderPlatform", "LarderProtocol", "LarderSystemd", "CLinuxShims",
+                logging, nioCore, nioHTTP, nioPosix,
+            ]),
+        larder("larder-http", ["LarderHTTPGateway"], executable: true),
         // Not part of any product: the load generator and code shared by tests.
         .executableTarget(
             name: "larder-bench",
@@ -213,6 +226,12 @@ let package = Package(
         tests("LarderFlagRulesTests", ["LarderFlagRules", "LarderSchema", "LarderJSON"]),
         tests("LarderSchemaTests", ["LarderSchema", "LarderJSON"]),
         tests("LarderSystemdTests", ["LarderSystemd", logging]),
+        tests(
+            "LarderHTTPGatewayTests",
+            [
+                "LarderHTTPGateway", "LarderClientCore", "LarderFlagRules", "LarderJSON", "LarderSnapshotFile",
+                "LarderTesting", logging, nioCore,
+            ]),
         tests("LarderProtocolTests", ["LarderProtocol", "LarderJSON"]),
         tests("LarderHTTPSemanticsTests", ["LarderHTTPSemantics"]),
         tests("LarderImageFormatsTests", ["LarderImageFormats"]),

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Builds the Debian packages of this checkout: larder_VERSION_ARCHITECTURE.deb, larder-dbgsym, and
-# python3-larder-client_VERSION_all.deb.
+# Builds the Debian packages of this checkout: larder_VERSION_ARCHITECTURE.deb, larder-dbgsym,
+# larder-http and larder-http-dbgsym likewise, and python3-larder-client_VERSION_all.deb.
 #
 #   packaging/build-deb.sh [--version V] [--out DIR] [--reuse]
 #
@@ -73,7 +73,7 @@ cmp -s ../Version.swift Sources/LarderProtocol/Version.swift || cp ../Version.sw
 
 dpkg-buildpackage --build=binary --no-sign
 architecture=$(dpkg-architecture -qDEB_HOST_ARCH)
-for package in "larder_${version}_$architecture" "larder-dbgsym_${version}_$architecture" "python3-larder-client_${version}_all"; do
+for package in {larder,larder-dbgsym,larder-http,larder-http-dbgsym}"_${version}_$architecture" "python3-larder-client_${version}_all"; do
   mv "../$package.deb" "$out/"
   echo "$out/$package.deb"
 done

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Compiles the program of the package, .build/release/larderd, and links its second name, .build/names/larder, to it. SwiftPM and
-# the compiler write only below .build. Run it at the top of a checkout, or of the copy that packaging/build-deb.sh makes.
+# Compiles the programs of the packages, .build/release/larderd and .build/release/larder-http, and links the second name of
+# larderd, .build/names/larder, to it. SwiftPM and the compiler write only below .build. Run it at the top of a checkout, or of the copy that packaging/build-deb.sh makes.
 #
 # A package needs these flags in addition to those of every release build. The first three make builds reproducible:
 #
@@ -29,6 +29,7 @@ arguments=(
   -Xcc "-ffile-prefix-map=$PWD=." -Xcc -fstack-protector-strong -Xcc -D_FORTIFY_SOURCE=2 -Xcc -gline-tables-only
 )
 swift build "${arguments[@]}" --product larderd
+swift build "${arguments[@]}" --product larder-http
 # The program is the command line tool if it is started by the name larder.
 mkdir -p .build/names
 ln -sf ../release/larderd .build/names/larder

@@ -129,6 +129,9 @@ else
 fi
 
 cp "$deb" "$work/results/first/"
+name=$(basename "$deb")
+gateway=$(dirname "$deb")/larder-http_${name#larder_}
+[ ! -e "$gateway" ] || cp "$gateway" "$work/results/first/"
 cp "$upgrade" "$work/results/second/"
 cp contrib/guides/*.md "$work/results/"
 cp README.md "$work/results/" # instead of the one of the guides

@@ -111,6 +111,13 @@ public final class LarderClient: Sendable {
 
     deinit { close() }
 
+    /// Whether a call waits for the reply of the agent.
+    package func isAwaitingReply() async -> Bool { await slot.last?.isAwaitingReply() ?? false }
+
+    /// Closes the connection. The calls that wait for a reply fail with `error`. Streams subscribe again, and later calls
+    /// make a new connection.
+    package func interrupt(_ error: LarderClientError) { slot.last?.close(error) }
+
     /// The maximum number of connections of a client. All calls use one connection. The client makes the others if its
     /// streams have more subscriptions than the agent permits on a connection (64 by default).
     public static let maximumConnections = 4

@@ -148,8 +148,13 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
                 : "it may have been executed: check its effect before you repeat it")
     }
 
-    /// Returns the error of a call of a method, with advice if the connection broke.
+    /// Returns the error of a call whose request was sent, with advice if the connection broke.
     func advised(for method: String) -> Self {
+        if code == .unreachable, !MethodEffects.reading.contains(method) {
+            // The request stays in the socket, and an agent that starts later may read it.
+            let effect = "\(method) may be executed when the agent starts: check its effect before you repeat it"
+            return Self(code, reason, advice: [advice, effect].compactMap(\.self).joined(separator: "; "))
+        }
         guard code == .disconnected, advice == nil else { return self }
         return Self(
             code, reason,

@@ -89,7 +89,7 @@ struct Failure: Error, Equatable {
     private static func advice(_ error: LarderClientError, _ hints: Hints) -> String? {
         switch error.code {
         case .timeout:
-            "increase --timeout, or check the agent with: \(hints.command("larder status"))"
+            "increase --timeout, or find the cause with: \(hints.command("larder doctor"))"
         case .remote where error.remoteError?.code == .methodNotFound:
             "the agent may have an older version; list its methods with: \(hints.command("larder call rpc.discover"))"
         case .disconnected where error.advice == nil: "retry, because the agent may have restarted"
@@ -141,7 +141,8 @@ enum ExitStatus: Int32, CaseIterable {
         case .denied: "denied by the agent, its settings or the permissions of the socket"
         case .unreachable: "the agent is unreachable"
         case .timeout: "no reply in time; wait: the condition was not met in time"
-        case .upstream: "the remote source failed, or a document was rejected; render: the check failed"
+        case .upstream:
+            "the remote source failed, or a document was rejected, except by a schema; render: the check failed"
         case .unavailable:
             "not available yet: no document from the source, or no valid settings; image: the cache is disabled or unusable"
         case .offline: "image: the origin is unreachable, and no usable copy is cached"
@@ -150,7 +151,7 @@ enum ExitStatus: Int32, CaseIterable {
             "image: no space within the limits of the cache or on the disk; prefetch: images were evicted for others"
         case .warnings: "doctor, status --check: everything works, but something needs attention"
         case .conflict: "a condition of the change does not hold, such as --if-value; nothing was changed"
-        case .schemaViolation: "the change would violate the schema of the namespace; nothing was changed"
+        case .schemaViolation: "the change or document would violate the schema of the namespace; nothing was changed"
         case .programFailed: "exec, image get --exec: the program cannot be run"
         case .programNotFound: "exec, image get --exec: the program was not found"
         }

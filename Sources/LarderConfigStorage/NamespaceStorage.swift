@@ -46,6 +46,16 @@ package final class NamespaceStorage: Sendable {
         try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
 
+    /// Repeats a reservation that failed, in the background, when the next generation is written, until it succeeds.
+    /// - Parameter succeeded: called on a thread for blocking work
+    package func retryReservation(of bound: Int, then succeeded: @escaping @Sendable () -> Void) {
+        let reservation = archive.reservation
+        writer.retry { () throws(FileError) in
+            try reservation.reserve(bound)
+            succeeded()
+        }
+    }
+
     /// Writes the last generation and all pending ones, and shortens the journal to its usual size.
     package func finish(with last: Generation) async throws(FileError) {
         await writer.finish(with: last)

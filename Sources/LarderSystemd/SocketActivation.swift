@@ -1,7 +1,7 @@
 internal import CSystemd
 import Glibc
 
-/// A listening Unix stream socket that the service manager opened before it started this process.
+/// A listening stream socket that the service manager opened before it started this process.
 ///
 /// The manager keeps the socket open. Close the descriptor when it is no longer used, but do not unlink the socket's
 /// path or call `shutdown(2)`, because the next process would then get an unusable socket.
@@ -21,9 +21,10 @@ package enum SocketActivation {
     /// environment, so that child processes do not adopt the sockets. No other thread may read the environment during
     /// the call. A second call returns an empty array.
     ///
-    /// - Throws: an error if the variables are malformed, a descriptor is closed, or one is not a listening Unix stream
-    ///   socket (`sd_is_socket_unix(3)`). In the last case, the error names the first such descriptor.
-    package static func take() throws(SystemdError) -> [ActivatedSocket] {
+    /// - Parameter allowsInternet: whether the sockets may be TCP sockets; if not, they must be Unix sockets
+    /// - Throws: an error if the variables are malformed, a descriptor is closed, or one is not a listening stream socket
+    ///   of an allowed kind (`sd_is_socket(3)`). In the last case, the error names the first such descriptor.
+    package static func take(allowsInternet: Bool = false) throws(SystemdError) -> [ActivatedSocket] {
         var names: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>?
         let count = sd_listen_fds_with_names(1, &names)
         defer { release(names) }
@@ -38,10 +39,12 @@ package enum SocketActivation {
                 descriptor: SD_LISTEN_FDS_START + CInt(index),
                 name: names?[index].map { String(cString: $0) } ?? "unknown")
         }
-        for socket in sockets where sd_is_socket_unix(socket.descriptor, CInt(SOCK_STREAM.rawValue), 1, nil, 0) <= 0 {
+        let family = allowsInternet ? AF_UNSPEC : AF_UNIX
+        for socket in sockets where sd_is_socket(socket.descriptor, family, CInt(SOCK_STREAM.rawValue), 1) <= 0 {
+            let (kind, place) = allowsInternet ? ("", "a port or an absolute path") : ("Unix ", "an absolute path")
             throw SystemdError(
                 "descriptor \(socket.descriptor) (\"\(socket.name)\"), passed by the service manager, is not a "
-                    + "listening Unix stream socket; use ListenStream= with an absolute path, and Accept=no")
+                    + "listening \(kind)stream socket; use ListenStream= with \(place), and Accept=no")
         }
         return sockets
     }

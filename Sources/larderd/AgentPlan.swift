@@ -15,8 +15,8 @@ struct AgentPlan: Sendable {
     /// The absolute path of the settings file, because it is shown to clients; nil if the agent runs without one, and
     /// without files in `larder.d` beside its path.
     var settingsPath: String?
-    /// Whether ``settings`` include those of the file at ``settingsPath``, not only those of `larder.d`.
-    private var hasSettingsFile = false
+    /// The files that ``settings`` come from.
+    private var files = SettingsFiles.none
     var settings: Settings
     /// When the settings were read. Later changes of the file are not included.
     private(set) var settingsReadAt = Timestamp(milliseconds: WallClock.system.now)
@@ -53,16 +53,18 @@ struct AgentPlan: Sendable {
             pathLines: found?.pathLines ?? PathLines())
         if let found {
             settingsText = found.text
-            hasSettingsFile = found.isPresent
+            files = found.isPresent ? .main : .directory
         }
     }
 
-    /// Reads the settings for the start of the agent. If they are invalid, returns those that the agent saved last, with
-    /// the error in ``settingsProblem``.
+    /// Reads the settings for the start of the agent. If they are invalid, or if a file is missing that the saved settings
+    /// came from, returns those that the agent saved last, with the error in ``settingsProblem``.
     /// - Throws: the error of the settings if none are saved
     static func forStart(_ command: Larderd) throws -> AgentPlan {
         do {
-            return try AgentPlan(command)
+            let plan = try AgentPlan(command)
+            if let problem = missingFileProblem(command, plan.files) { throw problem }
+            return plan
         } catch {
             guard var plan = saved(command) else { throw error }
             plan.settingsProblem = "\(error)"
@@ -78,7 +80,15 @@ struct AgentPlan: Sendable {
         else { return nil }
         plan.settingsReadAt = saved.readAt
         plan.settingsText = saved.text
+        plan.files = saved.files
         return plan
+    }
+
+    /// Why the agent does not start with settings that come from `files`: the saved ones came from a file that is missing.
+    /// Nil if none is known to be missing, or if this process cannot read the saved settings.
+    static func missingFileProblem(_ command: Larderd, _ files: SettingsFiles) -> AgentError? {
+        guard let store = savedSettings(command), let saved = store.read() else { return nil }
+        return files.problem(since: saved.files, at: store.settingsFile)
     }
 
     /// Saves the settings for a start at which the settings file is invalid. Blocks on disk I/O. Does nothing if these
@@ -88,7 +98,7 @@ struct AgentPlan: Sendable {
     func save() throws {
         if settingsProblem != nil { return }
         do {
-            try Self.savedSettings(command)?.write(settingsText, readAt: settingsReadAt)
+            try Self.savedSettings(command)?.write(settingsText, readAt: settingsReadAt, from: files)
         } catch {
             let outcome = Self.saved(command).map { "use the settings read at \($0.settingsReadAt)" } ?? "fail"
             throw AgentError("a restart with an invalid settings file would \(outcome): \(error)")
@@ -205,20 +215,11 @@ struct AgentPlan: Sendable {
     }
 
     /// Reads the settings file again.
-    /// - Throws: an error if the settings are invalid, or if the settings file no longer exists, which is treated as a
-    ///   mistake
+    /// - Throws: an error if the settings are invalid, or if a file is missing that the settings in force came from
     func reread() throws -> AgentPlan {
         let next = try AgentPlan(command)
-        if let settingsPath, next.settingsPath == nil || hasSettingsFile && !next.hasSettingsFile {
-            throw Self.missing(settingsPath)
-        }
+        if let settingsPath, let problem = next.files.problem(since: files, at: settingsPath) { throw problem }
         return next
-    }
-
-    /// The error of a reload if the settings file of the running agent no longer exists.
-    static func missing(_ settingsPath: String) -> AgentError {
-        AgentError(
-            "\(settingsPath) no longer exists; restore it, or restart the agent to run it with the default settings")
     }
 
     /// The namespaces in the settings. `hostDirectory` is the default directory for the host layer of the namespace

@@ -14,8 +14,9 @@ import NIOCore
 import NIOPosix
 import Glibc
 
-/// `larderd --check-settings`: reads the settings and the files that they name, and reports all errors. With
-/// `--for-reload`, a missing settings file is an error if the running agent has one, because the agent then refuses the
+/// `larderd --check-settings`: reads the settings and the files that they name, and reports all errors. A file
+/// that is missing is an error if the settings that the agent saved last came from it, because the agent then uses the saved
+/// ones. With `--for-reload`, the absence of all files is an error if the running agent has one, because it then refuses the
 /// reload.
 ///
 /// If root checks settings that the user of the packaged service may read, all files are read with the rights of that
@@ -33,6 +34,8 @@ struct SettingsCheck {
     private(set) var plan: AgentPlan?
     /// The lines of the paths in the files of the settings.
     private var pathLines = PathLines()
+    /// The files of the settings.
+    private var files = SettingsFiles.none
     private let isForReload: Bool
     /// Whether files are read with the rights of the user `larder`. A file that this user cannot read is then an error.
     private var isAgentUser = false
@@ -54,6 +57,10 @@ struct SettingsCheck {
         }
         isAgentUser = user != nil
         guard let settings = readSettings(command) else { return }
+        // If there is no file at all, a reload depends on the running agent, which is asked later.
+        if !isForReload || files != .none, let problem = AgentPlan.missingFileProblem(command, files) {
+            errors.append("\(problem)")
+        }
         do {
             plan = try AgentPlan(command, settings, path: path, pathLines: pathLines)
         } catch {
@@ -76,6 +83,7 @@ struct SettingsCheck {
             let examination = try Settings.examine(file: path, host: AgentPlan.host)
             errors = examination.errors.map(\.description)
             pathLines = examination.pathLines
+            files = examination.isPresent ? .main : .directory
             return examination.settings
         } catch {
             // The settings file need not exist at the default path.
@@ -149,13 +157,13 @@ struct SettingsCheck {
             let isDefault = AgentPlan.defaultSettingsPath.map { path.isSpelled(as: $0) } ?? false
             errors.append(
                 isDefault
-                    ? "\(AgentPlan.missing(path))"
+                    ? "\(SettingsFiles.missing(path))"
                     : "the agent was started with another settings file; pass it here, too: --settings \(path.shellWord)"
             )
         } catch {
             errors.append(
                 "there is no settings file, and the agent does not say whether it was started with one: \(error); "
-                    + "restore the file, or restart the agent to run it with the default settings")
+                    + "restore the file, or create it with the content {} for the default settings")
         }
     }
 
@@ -248,6 +256,12 @@ struct SettingsCheck {
         let logger = Logger(label: "larderd")
         _ = plan.settings.accessRules(isForHost: geteuid() == 0, logger: logger)
         _ = try? plan.settings.images.cacheSettings(directory: plan.imageDirectory ?? "", logger: logger)
-        print(path.map { "\($0.printable): valid" } ?? "there is no settings file; the default settings are valid")
+        switch files {
+        case .none: print("there is no settings file; the default settings are valid")
+        case .directory:
+            let directory = Settings.directory(beside: path ?? "")
+            print("\(directory.printable): valid; there is no \((path ?? "").printable)")
+        case .main: print("\((path ?? "").printable): valid")
+        }
     }
 }

@@ -115,6 +115,31 @@ struct CallTests {
         }
     }
 
+    @Test("an interrupted client fails the calls that wait for a reply, and the next call connects again")
+    func interruption() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let reason = LarderClientError(.unreachable, "the service has failed", advice: "repair it")
+            #expect(await !client.isAwaitingReply())
+            async let read = error { try await client.call("config.get") }
+            let connection = try await agent.accept()
+            _ = try await connection.request("config.get")
+            #expect(await client.isAwaitingReply())
+            client.interrupt(reason)
+            #expect(await read == reason)
+            #expect(await !client.isAwaitingReply())
+
+            async let change = error { try await client.call("config.set", params: ["path": "a", "value": 1]) }
+            let next = try await agent.accept()
+            _ = try await next.request("config.set")
+            client.interrupt(reason)
+            #expect(await change?.code == .unreachable)
+            #expect(
+                await change?.advice == "repair it; config.set may be executed when the agent starts: check its effect "
+                    + "before you repeat it")
+        }
+    }
+
     @Test("a cancelled call ends at once, sends request.cancel, and its late reply is ignored")
     func cancellation() async throws {
         try await ScriptedAgent.with { (agent) async throws in

@@ -22,9 +22,10 @@ struct SavedSettingsTests {
         try withTemporaryDirectory { directory in
             let saved = SavedSettings(directory: directory + "/state", settingsFile: file)
             #expect(saved.read() == nil)
-            try saved.write(text, readAt: readAt)
+            try saved.write(text, readAt: readAt, from: .main)
             #expect(saved.read()?.text == text)
             #expect(saved.read()?.readAt == readAt)
+            #expect(saved.read()?.files == .main)
             #expect(saved.path.hasPrefix(directory + "/state/"))
             #expect(try mode(saved.path) == 0o600)
         }
@@ -35,12 +36,33 @@ struct SavedSettingsTests {
         try withTemporaryDirectory { directory in
             let saved = SavedSettings(directory: directory, settingsFile: file)
             let later = Timestamp(milliseconds: readAt.milliseconds + 1)
-            try saved.write(text, readAt: readAt)
-            try saved.write(text, readAt: later)
+            try saved.write(text, readAt: readAt, from: .main)
+            try saved.write(text, readAt: later, from: .main)
             #expect(saved.read()?.readAt == readAt)
-            try saved.write([], readAt: later)
+            try saved.write([], readAt: later, from: .main)
             #expect(saved.read()?.text == [])
             #expect(saved.read()?.readAt == later)
+        }
+    }
+
+    @Test("settings are saved again if only the files that they come from have changed")
+    func otherFiles() throws {
+        try withTemporaryDirectory { directory in
+            let saved = SavedSettings(directory: directory, settingsFile: file)
+            for files in [SettingsFiles.none, .main, .directory] {
+                try saved.write(text, readAt: readAt, from: files)
+                #expect(saved.read()?.files == files)
+            }
+        }
+    }
+
+    @Test("a file that was used before is missing unless a file of the same or a higher rank exists")
+    func missingFiles() {
+        let ranks = [SettingsFiles.none, .directory, .main]
+        for (rank, files) in ranks.enumerated() {
+            for (earlierRank, earlier) in ranks.enumerated() {
+                #expect((files.problem(since: earlier, at: file) != nil) == (rank < earlierRank))
+            }
         }
     }
 
@@ -49,7 +71,7 @@ struct SavedSettingsTests {
         try withTemporaryDirectory { directory in
             let saved = SavedSettings(directory: directory, settingsFile: file)
             let other = SavedSettings(directory: directory, settingsFile: "/srv/larder.json")
-            try saved.write(text, readAt: readAt)
+            try saved.write(text, readAt: readAt, from: .main)
             #expect(other.read() == nil)
             // The path in the file decides, not the hash in its name.
             guard rename(saved.path, other.path) == 0 else { throw HarnessError.system("rename \(saved.path)") }
@@ -61,10 +83,10 @@ struct SavedSettingsTests {
     func unsafePlaces() throws {
         try withTemporaryDirectory { directory in
             let saved = SavedSettings(directory: directory + "/state", settingsFile: file)
-            try saved.write(text, readAt: readAt)
+            try saved.write(text, readAt: readAt, from: .main)
             chmod(directory + "/state", 0o777)
             #expect(saved.read() == nil)
-            #expect(throws: (any Error).self) { try saved.write([], readAt: readAt) }
+            #expect(throws: (any Error).self) { try saved.write([], readAt: readAt, from: .main) }
             chmod(directory + "/state", 0o700)
             #expect(saved.read()?.text == text)
             guard rename(saved.path, directory + "/moved") == 0, symlink(directory + "/moved", saved.path) == 0 else {

@@ -17,6 +17,16 @@ def units():
 
 
 @check
+def purging_the_gateway_leaves_nothing_of_it():
+    run("apt-get", "purge", "--yes", "larder-http", timeout=120)
+    left = [path for path in larder_files() if "larder-http" in path]
+    expect(not left, f"files remain: {', '.join(left)}")
+    expect(not os.path.exists("/etc/larder/http.json"), "the settings remain")
+    expect("larder-http" not in {one.pw_name for one in pwd.getpwall()}, "the account remains")
+    expect(os.path.exists(SETTINGS), "the settings of the agent were removed")
+
+
+@check
 def removing_the_package_keeps_state_and_settings():
     call("agent.ping")
     pid = call("agent.info")["pid"]

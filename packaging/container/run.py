@@ -16,6 +16,7 @@ import configured  # noqa: F401
 import monitored  # noqa: F401
 import supervised  # noqa: F401
 import guides  # noqa: F401
+import gateway  # noqa: F401
 import upgraded  # noqa: F401
 import removed
 

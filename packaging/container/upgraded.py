@@ -5,6 +5,7 @@ from pathlib import Path
 
 from activated import stop_service
 from configured import CONTENT, DROP_IN, SETTINGS
+from gateway import no_failed_request
 from harness import check, expect, larder, main_pid, properties, run
 from readme import HOME, block, login
 from supervised import summary, under_load
@@ -31,13 +32,14 @@ def an_upgrade_under_load_loses_no_request_and_no_revision():
     stop_service()
     before, value = version(), call("config.get", path="search.limit")["value"]
     epoch, pid = call("agent.info")["epoch"], main_pid()
-    report = under_load(lambda: install("second"))
+    with no_failed_request() as gateway:
+        report = under_load(lambda: install("second"))
     after, info = version(), call("agent.info")
     expect(run("dpkg", "--compare-versions", after, "gt", before, status=None) == "" and after != before, f"version {after}")
     expect(info["pid"] != pid, "the old process is still running")
     expect(call("config.get", path="search.limit")["value"] == value, "the value has changed")
     expect(info["epoch"] == epoch, "the epoch has changed")
-    return f"{before} → {after} (agent.info: {info['version']}): {summary(report)}"
+    return f"{before} → {after} (agent.info: {info['version']}): {summary(report)}; {gateway['requests']} requests to larder-http"
 
 
 @check

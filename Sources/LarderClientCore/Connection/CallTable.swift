@@ -29,6 +29,9 @@ struct CallTable {
         (Array(waiting) + waitingLong).compactMap { id in calls[id].map { (id, $0.timeout) } }
     }
 
+    /// Whether a call whose request was written waits for its reply.
+    var isAwaitingReply: Bool { calls.values.contains { $0.isSent && !$0.isAbandoned } }
+
     /// Returns the call with an ID; nil if it was answered or abandoned.
     func active(_ id: Int) -> PendingCall? { calls[id].flatMap { $0.isAbandoned ? nil : $0 } }
 

@@ -143,6 +143,13 @@ final class Connection: Sendable {
         }
     }
 
+    /// Returns whether a call whose request was written waits for its reply.
+    func isAwaitingReply() async -> Bool {
+        await withCheckedContinuation { continuation in
+            onLoop { continuation.resume(returning: $0.isAwaitingReply) }
+        }
+    }
+
     /// Ends a subscription. Returns at once.
     func unsubscribe(_ subscription: Int) { onLoop { $0.unsubscribe(subscription) } }
 

@@ -309,6 +309,8 @@ final class ConnectionHandler: ChannelInboundHandler {
 
     var subscriptionCount: Int { subscriptions.count }
 
+    var isAwaitingReply: Bool { calls.isAwaitingReply }
+
     /// Ends a subscription, unless the agent has already ended it.
     func unsubscribe(_ subscription: Int) {
         guard subscriptions.removeValue(forKey: subscription) != nil else { return }

@@ -27,6 +27,11 @@ final class ConnectionSlot: Sendable {
         try await configuration.retryingWhileBusy { () async throws(LarderClientError) in try await connectOnce() }
     }
 
+    /// The connection that was made last; nil without one. It may have ended.
+    var last: Connection? {
+        state.withLock { if case .connected(let connection) = $0 { connection } else { nil } }
+    }
+
     /// Closes the connection permanently. Calls in flight and later calls fail with `closed`.
     func close() {
         let before = state.withLock { state in

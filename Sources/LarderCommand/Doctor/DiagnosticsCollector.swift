@@ -76,8 +76,7 @@ enum DiagnosticsCollector {
         return Examination(
             socket: socket, service: service, agent: agent,
             settings: await SettingsFacts.probe(
-                option: settings, inForce: facts?.info.settings, isRunning: facts != nil,
-                agentUser: AgentUser.probe(pid: facts?.info.pid, service), agentPID: facts?.info.pid,
+                option: settings, agent: facts?.info, agentUser: AgentUser.probe(pid: facts?.info.pid, service),
                 choice: socket.choice),
             isClockSynchronized: isClockSynchronized, volumes: volumes(facts, isSystem: socket.choice == .system),
             openFiles: facts.flatMap { openFiles(ofProcess: $0.info.pid) },

@@ -27,7 +27,8 @@ struct ConnectionOptions: ParsableArguments {
     /// Creates the commands in messages, with the `--socket` of these options.
     var hints: Hints { Hints(socket: socket) }
 
-    /// Connects, runs `body` and closes the connection.
+    /// Connects, runs `body` and closes the connection. A call that waits for the reply of an agent that systemd cannot
+    /// start fails after a few seconds (``ServiceInquiry``).
     /// - Parameters:
     ///   - maximumReplyBytes: the maximum length of a reply; nil for the default of the library
     ///   - place: what `body` reads. If there is no value, the message of the failure gets a suggestion.
@@ -41,6 +42,8 @@ struct ConnectionOptions: ParsableArguments {
         if let maximumReplyBytes { configuration.maximumReplyBytes = maximumReplyBytes }
         do {
             try await LarderClient.withConnection(socket: socket, configuration: configuration) { client in
+                let inquiry = Task { [socket] in await ServiceInquiry.run(for: client, socket: socket) }
+                defer { inquiry.cancel() }
                 do {
                     try await body(client)
                 } catch {

@@ -225,7 +225,9 @@ package struct NamespaceStatus: Sendable {
 
     /// Records that the epoch ends with the process, because no revisions can be reserved.
     mutating func reservationFailed(_ reason: String, now: Int) {
-        let remedy = "clients cannot resume after a restart; free space or repair the disk, then restart the agent"
+        let remedy =
+            "the history begins with this start, and clients get the whole configuration after the next one; "
+            + "free space or repair the disk"
         storageFailed(.epoch, ConfigError(.storageFailed, "\(reason); \(remedy)"), now: now)
     }
 

@@ -48,7 +48,8 @@ package actor ConfigStore {
     var state: CommittedState { committer.state }
 
     /// Opens a store and, if necessary, reserves revisions on disk. If the reservation fails, the store uses an epoch
-    /// that ends with the process. Its revisions are then not comparable with those of other processes.
+    /// that ends with the process. Its revisions are then not comparable with those of other processes. The reservation is
+    /// repeated in the background, so that the status shows when the disk works again.
     /// - Parameters:
     ///   - recovered: the state from disk, with the current content of the files
     ///   - lastGood: the layers of the state from disk, with which the store begins if the schema rejects the others;
@@ -94,6 +95,9 @@ package actor ConfigStore {
         if !opening.schemaProblems.isEmpty, state.snapshot.revision > 0 { log.violatesSchema(opening.schemaProblems) }
         if let problem = committer.status.schemaFileProblem {
             log.schemaUnusable(problem, previous: schema?.settings.path)
+        }
+        if let bound = opening.reservation, committer.status.current.hasStorageProblem(.epoch) {
+            storage.retryReservation(of: bound) { [weak self] in Task { await self?.reservationWorked() } }
         }
         for generation in opening.onlyInJournal {
             storage.writer.note(committer.history[generation.revision] ?? generation)
@@ -307,6 +311,8 @@ package actor ConfigStore {
     }
 
     private func noteWriteProblem() { committer.noteWriteProblem() }
+
+    private func reservationWorked() { report { status, _ in status.storageWorked(.epoch) } }
 
     // MARK: Shutdown
 

@@ -21,6 +21,8 @@ package final class GenerationWriter: Sendable {
         var problemChanged: @Sendable () -> Void = {}
         /// Whether the next success calls ``problemChanged`` in any case.
         var isConfirmationDue = false
+        /// The write of another file to repeat after the next generation; nil for none.
+        var retry: (@Sendable () throws(FileError) -> Void)?
     }
 
     /// The minimum pause before a write. Changes within this time are written together.
@@ -88,6 +90,11 @@ package final class GenerationWriter: Sendable {
         state.withLock { $0.isConfirmationDue = true }
         note(generation)
     }
+
+    /// Repeats the failed write of another file after each generation that is written, until it succeeds. While it fails,
+    /// the generation is written again, too.
+    /// - Parameter body: blocks on disk I/O
+    package func retry(_ body: @escaping @Sendable () throws(FileError) -> Void) { state.withLock { $0.retry = body } }
 
     /// Writes all pending generations and this newest one now, so that the journal can start over. ``note(_:)`` must
     /// not be called until this returns. Generations that cannot be written are queued again.
@@ -166,12 +173,25 @@ package final class GenerationWriter: Sendable {
             problems.reset()
             note(problem: nil)
             confirmed?()
-            return true
+            return await repeatFailedWrite()
         } catch {
             problems.add("\(error.operation) \(error.errno)") { $0 = error }
             note(problem: error)
             return false
         }
+    }
+
+    /// Repeats the write that ``retry(_:)`` has passed.
+    /// - Returns: false if it failed again
+    private func repeatFailedWrite() async -> Bool {
+        guard let body = state.withLock({ $0.retry }) else { return true }
+        do throws(FileError) {
+            try await blocking.run(body)
+        } catch {
+            return false
+        }
+        state.withLock { $0.retry = nil }
+        return true
     }
 }
 

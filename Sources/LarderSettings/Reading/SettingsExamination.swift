@@ -9,6 +9,8 @@ package struct SettingsExamination: Sendable {
     /// valid.
     package internal(set) var errors: [SettingsError]
     package internal(set) var pathLines = PathLines()
+    /// Whether the settings file itself exists. If not, `larder.d` has files.
+    package internal(set) var isPresent = true
     /// The merged settings as written, including the invalid members; nil if a file cannot be parsed.
     var document: SettingsValue?
     var text = SettingsText()
@@ -85,7 +87,10 @@ extension Settings {
     package static func examine(
         file path: String, host: HostFacts = HostFacts()
     ) throws(SettingsError) -> SettingsExamination {
-        examine(try SettingsFile.all(at: path), maxErrors: maxErrors, host: host)
+        let files = try SettingsFile.all(at: path)
+        var examination = examine(files, maxErrors: maxErrors, host: host)
+        examination.isPresent = files.first?.isPatch == false
+        return examination
     }
 
     /// The number of errors after which the examination stops. The number is limited, because all settings are read

@@ -1,4 +1,5 @@
 import Glibc
+internal import LarderEncoding
 internal import LarderJSON
 internal import Logging
 
@@ -35,7 +36,7 @@ package enum Account: Sendable, Hashable {
 /// Looks up the IDs of accounts, at the start of the agent and on each reload. An account that does not exist on this
 /// host is logged and ignored, because it may have been deleted after the settings were written.
 struct AccountNumbers {
-    enum Kind {
+    enum Kind: String {
         case user
         case group
     }
@@ -53,14 +54,18 @@ struct AccountNumbers {
             let (number, failure) = kind == .user ? Self.user(name) : Self.group(name)
             if let number { return number }
             var metadata: Logger.Metadata = ["setting": "\(setting)", "name": "\(name)"]
+            let account = "\(kind.rawValue) \"\(name.excerpt)\" of \(setting)"
             if let failure {
                 metadata["error"] = "\(String(cString: strerror(failure)))"
                 logger.warning(
-                    "cannot look up an account in the settings; it has no access until the settings are reloaded",
+                    "cannot look up the \(account), so it has no rights; reload the settings when the lookup works",
                     metadata: metadata)
             } else {
                 logger.warning(
-                    "the settings name an account that does not exist on this host; it has no effect",
+                    """
+                    the \(account) does not exist on this host, so it has no rights; reload the settings after it has been \
+                    created
+                    """,
                     metadata: metadata)
             }
             return nil

@@ -118,7 +118,7 @@ extension Integration {
             }
         }
 
-        @Test("get asks systemd about an agent that does not reply, and waits unless the service cannot run")
+        @Test("systemd is asked about an agent that does not reply, and calls wait unless the service cannot run")
         func serviceInquiry() async {
             func units(_ state: String, _ restarts: Int, isListening: Bool = true) -> ServiceFacts {
                 var units = ServiceFacts.Units.healthy
@@ -128,17 +128,20 @@ extension Integration {
             }
             /// The message of the failure, and the intervals at which systemd was asked. After the last of the facts, the
             /// reply arrives.
-            func inquire(_ facts: [ServiceFacts]) async -> (String?, [Duration]) {
-                var (rest, intervals) = (facts[...], [Duration]())
+            func inquire(_ facts: [ServiceFacts], idleFor idle: Int = 0) async -> (String?, [Duration]) {
+                var (rest, intervals, failures, idle) = (facts[...], [Duration](), [Failure](), idle)
                 let inquiry = ServiceInquiry(doctor: "larder doctor --socket /s") {
+                    defer { idle -= 1 }
+                    return idle <= 0
+                } probe: {
                     rest.removeFirst()
                 } sleep: {
                     if rest.isEmpty { throw CancellationError() }
                     intervals.append($0)
                 }
-                let failure = await inquiry.failure()
-                if let failure { #expect(failure.status == .unreachable) }
-                return (failure?.message, intervals)
+                await inquiry.run { failures.append(Failure($0)) }
+                #expect(failures.allSatisfy { $0.status == .unreachable } && failures.count < 2)
+                return (failures.first?.message, intervals)
             }
             let advice = "; find the cause with: larder doctor --socket /s"
             let failed = await inquire([units("failed", 30)])
@@ -154,6 +157,8 @@ extension Integration {
             #expect(await inquire([units("failed", 9, isListening: false)]).0 == nil, "the socket is of another agent")
             let another = await inquire([.another, units("failed", 9)])
             #expect(another.0 == nil && another.1.count == 1)
+            let idle = await inquire([units("failed", 1)], idleFor: 2)
+            #expect(idle.0 != nil && idle.1.count == 3, "systemd is not asked while no call waits")
         }
 
         @Test("a value that is longer than a request may be is refused before it is sent, with advice")

@@ -282,7 +282,10 @@ extension Integration {
             let unknown = "{ users: { 'no-such-user': ['read'] }, groups: { 'no-such-group': ['read'] } }"
             try AgentHome.with(settings: Self.settings(unknown)) { home in
                 let agent = try home.start()
-                #expect(try agent.waitForLog("no-such-user").contains("access.users"))
+                let account = try agent.waitForLog(#"the user "no-such-user" of "#)
+                #expect(
+                    account.contains("access.users does not exist on this host") && account.contains("reload"),
+                    "\(account)")
                 try agent.waitForLog("no-such-group")
                 #expect(try OtherUser.connect(4711, to: agent, home).call("agent.info")["rights"] == [])
                 try home.write(settings: Self.settings("{ others: ['raed'] }"))

@@ -47,6 +47,8 @@ struct DoctorContradictionTests {
         examination.agent = .facts(facts)
         examination.settings?.state = .wrong(["/etc/s.json: there is no such file"])
         let complaints = examination.complaints
+        // The check of the namespaces rates the consequence, as `larder status --check` does.
+        #expect(complaints.map(\.level) == [.warning, .problem])
         #expect(
             complaints.map(\.title) == [
                 "files that the settings name are missing or invalid",
@@ -58,6 +60,7 @@ struct DoctorContradictionTests {
             ])
         // Without an agent, nothing is in use.
         examination.agent = .failed(AgentReply.Failure(kind: .silent, reason: "none"))
+        #expect(examination.complaints.first?.level == .problem)
         #expect(examination.complaints.first?.advice == ["correct them"])
     }
 

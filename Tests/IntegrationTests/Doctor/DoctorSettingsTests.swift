@@ -78,6 +78,26 @@ struct DoctorSettingsTests {
         #expect(examination.report.findings.first?.advice.first == "correct the file, then reload it:")
     }
 
+    @Test("if the settings file is missing, valid files of larder.d are neither the file nor a correction")
+    func missingBesideDirectory() {
+        let path = "/etc/larder/larder.json"
+        let file = SettingsFacts(path: path, isNamed: false, state: .right, exists: false, modifiedAt: .early)
+        var facts = AgentFacts.healthy
+        #expect(
+            SettingsCheck.findings(file, facts, .absent)
+                == [Finding(.ok, "settings", "/etc/larder/larder.d is valid, and the agent has read it")])
+        facts.info.settingsProblem = "\(path): this file no longer exists; restore it"
+        func advice(_ problem: String) -> String? {
+            SettingsCheck.findings(file, facts, .units(.healthy), problem: problem).first?.advice.first
+        }
+        #expect(advice("\(path): this file no longer exists; restore it") == creation.first)
+        #expect(advice("/etc/larder/larder.d/10.json:1:1: unknown member") == "the file is valid now; reload it:")
+        var missing = file
+        missing.state = .missing
+        let finding = SettingsCheck.findings(missing, nil, .absent).first
+        #expect(finding?.title.hasSuffix("starts with the settings that it saved last, or with the defaults") == true)
+    }
+
     @Test("an agent that waits for valid settings is reported as such, with the error of the settings first")
     func awaitedSettings() {
         let line = "/etc/larder/larder.json:1:3: expected a value"

@@ -145,6 +145,75 @@ extension Integration {
             }
         }
 
+        @Test(
+            "without the settings file that an agent used, starts and reloads keep its settings until it has a file again"
+        )
+        func missingFile() throws {
+            try AgentHome.with { home in
+                try home.makeDirectory("etc/larder.d")
+                let file = home.directory + "/etc/larder.json"
+                let patch = "etc/larder.d/10.json"
+                try home.write("etc/larder.json", "{ access: { others: [] }, namespaces: { mine: {} } }")
+                try home.write(patch, #"{"namespaces": {"more": {}}}"#)
+                #expect(try home.start().stop() == .exit(0))
+
+                /// Runs `larderd --check-settings`, which must report that the file is missing.
+                func expectMissing() throws {
+                    let check = try Command.run(Products.agent, ["--check-settings"], environment: home.environment)
+                    #expect(check.status == 78)
+                    #expect(check.log.contains("\(file): this file no longer exists"), "\(check.log)")
+                }
+                unlink(file)
+                for hasPatch in [true, false] {
+                    if !hasPatch { unlink(home.directory + "/" + patch) }
+                    try expectMissing()
+                    let agent = try home.start()
+                    for _ in 0..<2 {
+                        let info = try agent.call("agent.info")
+                        #expect(info["namespaces"] == ["default", "mine", "more"])
+                        let problem = info["settingsProblem"]?.string ?? ""
+                        #expect(problem.hasPrefix("\(file): this file no longer exists"), "\(info)")
+                        try agent.reload()
+                    }
+                    #expect(try home.larder("status", "--check").status == 1)
+                    let doctor = try JSONValue(parsing: try home.larder("doctor", "--json").text)["findings"]?[0]
+                    #expect(doctor?["check"] == "settings" && doctor?["level"] == "problem", "\(doctor ?? .null)")
+                    #expect(doctor?["advice"]?[0]?.string?.hasPrefix("restore the file") == true, "\(doctor ?? .null)")
+                    #expect(try agent.stop() == .exit(0))
+                }
+
+                try home.write("etc/larder.json", "{}")
+                let agent = try home.start()
+                let info = try agent.call("agent.info")
+                #expect(info["namespaces"] == ["default"])
+                #expect(info["settingsProblem"] == nil)
+            }
+        }
+
+        @Test("an agent that only had files of larder.d starts without larder.json, but not without all of these files")
+        func missingDirectory() throws {
+            try AgentHome.with { home in
+                #expect(try home.start().stop() == .exit(0))
+                try home.makeDirectory("etc/larder.d")
+                for name in ["10.json", "20.json"] {
+                    try home.write("etc/larder.d/\(name)", #"{"namespaces": {"mine": {}}}"#)
+                }
+                for name in ["10.json", "20.json"] {
+                    let agent = try home.start()
+                    #expect(try agent.call("agent.info")["settingsProblem"] == nil)
+                    #expect(try agent.stop() == .exit(0))
+                    let check = try Command.run(Products.agent, ["--check-settings"], environment: home.environment)
+                    #expect(
+                        check.text
+                            == "\(home.directory)/etc/larder.d: valid; there is no \(home.directory)/etc/larder.json\n")
+                    unlink("\(home.directory)/etc/larder.d/\(name)")
+                }
+                let info = try home.start().call("agent.info")
+                #expect(info["namespaces"] == ["default", "mine"])
+                #expect(info["settingsProblem"]?.string?.contains("nor a file of larder.d") == true, "\(info)")
+            }
+        }
+
         @Test("settings are saved in the directory of the environment, with mode 0600, if they name another one")
         func otherStateDirectory() throws {
             try AgentHome.with(settings: "{ state: { directory: '@/elsewhere' }, namespaces: { mine: {} } }") { home in

@@ -72,7 +72,8 @@ extension Integration {
                 unlink(home.directory + "/etc/larder.json")
                 let refused = try reload(unit, agent, home)
                 #expect(refused.status == 78)
-                #expect(refused.log.contains("etc/larder.json no longer exists; restore it"), "\(refused.log)")
+                #expect(
+                    refused.log.contains("etc/larder.json: this file no longer exists; restore it"), "\(refused.log)")
                 #expect(try agent.stop() == .exit(0))
                 let unreachable = try check(unit, home)
                 #expect(unreachable.status == 78)
@@ -84,6 +85,27 @@ extension Integration {
                 let unnamed = try reload(unit, named, home)
                 #expect(unnamed.status == 78)
                 #expect(unnamed.log.contains("pass it here, too: --settings \(home.settings)"), "\(unnamed.log)")
+            }
+        }
+
+        @Test(
+            "a reload without the settings file that the agent has read fails, although larder.d has files",
+            arguments: ["larder.service", "user/larder.service"])
+        func remainingDirectory(unit: String) throws {
+            try AgentHome.with { home in
+                try home.makeDirectory("etc/larder.d")
+                try home.write("etc/larder.json", "{ namespaces: { mine: {} } }")
+                try home.write("etc/larder.d/10.json", "{}")
+                let agent = try home.start(socket: home.directory + "/run/larder.sock")
+                // Once a problem ends, the settings are saved.
+                try agent.reload()
+                unlink(home.directory + "/etc/larder.json")
+                let refused = try reload(unit, agent, home)
+                #expect(refused.status == 78)
+                #expect(
+                    refused.log.contains("etc/larder.json: this file no longer exists; restore it"), "\(refused.log)")
+                try agent.connect().call("agent.info", until: { $0["settingsProblem"] != nil })
+                #expect(try agent.call("agent.info")["namespaces"] == ["default", "mine"])
             }
         }
 

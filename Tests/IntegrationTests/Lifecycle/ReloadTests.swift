@@ -177,7 +177,7 @@ extension Integration {
                 #expect(check.end == .exit(0))
                 let warnings = check.log.split(separator: "\n")
                 #expect(warnings.count == 1, "\(check.log)")
-                #expect(check.log.contains("no-such-user") && check.log.contains("access.users"), "\(check.log)")
+                #expect(check.log.contains(#"the user "no-such-user" of access.users does not exist"#), "\(check.log)")
             }
         }
 

@@ -34,6 +34,7 @@ extension Integration {
                 let refusal = try client.refusal("config.refresh")
                 #expect(refusal.name == "schemaViolation")
                 #expect(refusal.detail.contains("host/a.json:3"), "\(refusal.detail)")
+                #expect(try home.larder("refresh").status == 14)
             }
         }
 

@@ -209,13 +209,58 @@ struct RestartTests {
         _ = try await second.set(JSONPath(["n"]), to: 2, timeToLive: nil)
         // The second store is not stopped. This simulates a crash before its last change is written.
         files.failWrites(with: ENOSPC)
+        let clock = ManualClock()
+        fixture.clock = clock
         let third = try await fixture.open()
         #expect(third.value == ["n": 1])
         #expect(third.publication.epoch != first.publication.epoch)
         #expect(third.publication.status.writeError?.error.code == .storageFailed)
         #expect(try await third.set(JSONPath(["n"]), to: 3, timeToLive: nil).changed)
-        #expect(third.publication.status.writeError != nil, "the epoch still ends with the process")
+        #expect(third.publication.status.writeError != nil, "the disk is still full")
         #expect(third.value == ["n": 3])
+        files.failWrites(with: nil)
+        while third.publication.status.writeError != nil {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        await third.stop()
+        let fourth = try await fixture.open()
+        #expect(fourth.value == ["n": 3])
+        #expect(fourth.publication.epoch == first.publication.epoch)
+        #expect(fourth.publication.status.writeError == nil)
+        await fourth.stop()
+    }
+
+    @Test("a failed reservation of revisions is repeated until it succeeds, and snapshots are saved meanwhile")
+    func unwritableReservation() async throws {
+        var fixture = StoreFixture.local()
+        let clock = ManualClock()
+        fixture.clock = clock
+        defer { fixture.remove() }
+        // A directory in the place of the temporary file makes each write of `reserved` fail, and no other write.
+        let obstacle = fixture.directory + "/reserved.tmp"
+        try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: true)
+        let store = try await fixture.open()
+        func problem() -> String? { store.publication.status.writeError?.error.message }
+        #expect(problem()?.contains("reserved") == true)
+        _ = try await store.set(JSONPath(["n"]), to: 1, timeToLive: nil)
+        let saved = GenerationDirectory.name(revision: store.revision)
+        while try !generations(fixture).contains(saved) {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        for _ in 1...20 {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        #expect(problem()?.contains("reserved") == true)
+        try FileManager.default.removeItem(atPath: obstacle)
+        while problem() != nil {
+            clock.advance(by: .seconds(5))
+            await Task.yield()
+        }
+        #expect(try String(contentsOfFile: fixture.directory + "/reserved", encoding: .utf8).hasPrefix("1025 "))
+        await store.stop()
     }
 
     @Test("the newest 16 generations are kept, and no temporary files remain")

@@ -49,7 +49,7 @@ enum DiskCheck {
         return [
             Finding(
                 .problem, name, "\(namespace.namespace) cannot write its state to disk", detail: [error.message],
-                advice: ["free space or repair the disk; the agent then writes the state at the next change or retry"])
+                advice: ["free space or repair the disk; the agent tries again every five seconds"])
         ]
     }
 

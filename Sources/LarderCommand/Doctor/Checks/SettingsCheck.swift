@@ -50,6 +50,13 @@ enum SettingsCheck {
             ]
         case .missing where facts.isNamed:
             return [Finding(.problem, name, "\(path) does not exist", advice: ["correct --settings"])]
+        case .missing where agent == nil:
+            return [
+                Finding(
+                    .ok, name,
+                    "\(path) does not exist; the agent starts with the settings that it saved last, or with the defaults"
+                )
+            ]
         case .missing: return [Finding(.ok, name, "\(path) does not exist; the defaults are in effect")]
         case .unreadable:
             return [
@@ -62,9 +69,12 @@ enum SettingsCheck {
             ]
         case .unchecked(let reason): return [Finding(.skipped, name, "\(path) was not checked: \(reason)")]
         case .wrong(let lines) where !facts.isInvalid:
+            // A running agent keeps what it has read from the files. If it could not read them, the checks of the namespaces
+            // and of the image cache report the consequence.
             return [
                 Finding(
-                    .problem, name, "files that the settings name are missing or invalid", detail: lines,
+                    agent == nil ? .problem : .warning, name, "files that the settings name are missing or invalid",
+                    detail: lines,
                     advice: [
                         agent == nil
                             ? "correct them"
@@ -116,8 +126,13 @@ enum SettingsCheck {
     ) -> Finding {
         let errors = errors(facts)
         let age = agent.map { $0.info.settingsReadAt.ago(at: $0.now) }
-        let isCorrected = facts?.state == .right || errors != nil && facts?.isInvalid == false
-        let isMissing = facts?.state == .missing && facts?.path == agent?.info.settings
+        // The agent rejects the absence of a file that it used before, even if the files of larder.d are valid.
+        let isMissing =
+            facts.map { facts in
+                facts.path == agent?.info.settings
+                    && (facts.state == .missing || !facts.exists && problem.hasPrefix("\(facts.path): "))
+            } ?? false
+        let isCorrected = !isMissing && (facts?.state == .right || errors != nil && facts?.isInvalid == false)
         let correction = isMissing ? creation : "correct the file, then reload it:"
         return Finding(
             .problem, name,
@@ -142,21 +157,22 @@ enum SettingsCheck {
     }
 
     private static func right(_ facts: SettingsFacts, _ agent: AgentFacts?, _ service: ServiceFacts) -> Finding {
-        guard let agent else { return Finding(.ok, name, "\(facts.path) is valid") }
+        let path = facts.exists ? facts.path : facts.directory
+        guard let agent else { return Finding(.ok, name, "\(path) is valid") }
         if let inForce = agent.info.settings, inForce != facts.path {
-            return Finding(.ok, name, "\(facts.path) is valid; the agent uses \(inForce)")
+            return Finding(.ok, name, "\(path) is valid; the agent uses \(inForce)")
         }
         if agent.info.settings == nil {
             return Finding(
-                .warning, name, "\(facts.path) is valid, but the agent was started without it",
+                .warning, name, "\(path) is valid, but the agent was started without it",
                 advice: service.restartCommands)
         }
         guard let changed = facts.modifiedAt, changed > agent.info.settingsReadAt else {
-            return Finding(.ok, name, "\(facts.path) is valid, and the agent has read it")
+            return Finding(.ok, name, "\(path) is valid, and the agent has read it")
         }
         return Finding(
             .warning, name,
-            "\(facts.path) is valid, but was changed \(changed.ago(at: agent.now)), "
+            "\(path) is valid, but was changed \(changed.ago(at: agent.now)), "
                 + "after the agent had read it",
             detail: [
                 "changes of socket, state, cache, service, current and images.enabled need a restart, others a reload"

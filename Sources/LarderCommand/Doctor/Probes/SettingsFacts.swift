@@ -23,6 +23,8 @@ struct SettingsFacts: Sendable, Equatable {
     /// Whether `--settings` on the command line names the file.
     var isNamed: Bool
     var state: State
+    /// Whether the file exists. If not, ``state`` can still be that of the files in `larder.d`.
+    var exists = true
     /// The time of the last modification.
     var modifiedAt: Timestamp?
     /// Why files in `larder.d` and in the directories of the layers are not read: one line for each file.
@@ -35,11 +37,13 @@ struct SettingsFacts: Sendable, Equatable {
     /// Whether the check has found an error in the file itself or in `larder.d` beside it, not only in the files that it names.
     var isInvalid: Bool {
         guard case .wrong(let lines) = state else { return false }
-        let directory = Self.directory(beside: path)
         return lines.contains { line in
             line.hasPrefix("\(path):") || line.hasPrefix("\(directory)/") || line.hasPrefix("\(directory):")
         }
     }
+
+    /// The directory `larder.d` beside the file.
+    var directory: String { Self.directory(beside: path) }
 
     /// Whether the check has found an error in a file that the settings name.
     func reports(_ file: String?) -> Bool {
@@ -75,28 +79,27 @@ extension SettingsFacts {
     /// Checks the file with the agent's own program.
     /// - Parameters:
     ///   - option: the value of `--settings`.
-    ///   - inForce: the settings file in use, as the agent reports it; nil if unknown.
-    ///   - isRunning: whether the agent replied.
     ///   - agentUser: the user that the agent runs as; nil if unknown.
-    ///   - agentPID: the process ID of the agent that replied; nil if unknown.
+    ///   - agent: the reply of `agent.info`; nil if the agent did not reply.
     ///   - choice: how the socket of the agent was chosen. If the user chose it, the default settings file of that
     ///     agent is unknown.
     /// - Returns: nil if it is not known which file to check.
     static func probe(
-        option: String?, inForce: String?, isRunning: Bool, agentUser: AgentUser?, agentPID: Int? = nil,
-        choice: SocketFacts.Choice
+        option: String?, agent: AgentInfo.Result?, agentUser: AgentUser?, choice: SocketFacts.Choice
     ) async -> SettingsFacts? {
+        let inForce = agent?.settings
         let standard = defaultPath(
-            choice, mayBeUsers: !isRunning && geteuid() != 0, userFile: userFile, exists: { access($0, F_OK) == 0 })
+            choice, mayBeUsers: agent == nil && geteuid() != 0, userFile: userFile, exists: { access($0, F_OK) == 0 })
         guard let path = option ?? inForce ?? standard else { return nil }
         var facts = SettingsFacts(path: path, isNamed: option != nil, state: .missing)
         let patches = patches(beside: path)
         var status = stat()
         guard stat(path, &status) == 0 else {
             if errno == EACCES { facts.state = .unreadable }
-            if errno == ENOENT, !patches.isEmpty {
+            facts.exists = errno != ENOENT
+            if !facts.exists, !patches.isEmpty {
                 facts.modifiedAt = lastChange(of: patches)
-                (facts.state, facts.ignoredFiles) = await check(path)
+                (facts.state, facts.ignoredFiles) = await check(path, agent)
             }
             return facts
         }
@@ -110,10 +113,10 @@ extension SettingsFacts {
             facts.state = .unreadable
             return facts
         }
-        (facts.state, facts.ignoredFiles) = await check(path)
+        (facts.state, facts.ignoredFiles) = await check(path, agent)
         if facts.state == .right, let agentProgram {
             facts.proxies = await ProxyFacts.probe(
-                path, agent: agentProgram, environment: ProxyFacts.environment(ofAgent: agentPID))
+                path, agent: agentProgram, environment: ProxyFacts.environment(ofAgent: agent?.pid))
         }
         return facts
     }
@@ -180,9 +183,11 @@ extension SettingsFacts {
     /// Directories that exist, so that larderd creates none. With `--check-settings`, larderd does not check them.
     fileprivate static let otherDirectories = ["--state-directory", "/", "--cache-directory", "/"]
 
-    private static func check(_ path: String) async -> (State, ignoredFiles: [String]) {
+    /// - Parameter info: the reply of the agent, whose saved settings show whether a missing file was used before
+    private static func check(_ path: String, _ info: AgentInfo.Result?) async -> (State, ignoredFiles: [String]) {
         guard let agent = agentProgram else { return (.unchecked("there is no larderd on this host"), []) }
-        let words = [agent, "--check-settings", "--settings", path] + otherDirectories
+        let directories = info.map { ["--state-directory", $0.stateDirectory] + otherDirectories.suffix(2) }
+        let words = [agent, "--check-settings", "--settings", path] + (directories ?? otherDirectories)
         // The timeout is generous, because doctor is often used on a host that is overloaded.
         guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
             return (.unchecked("\(agent) cannot be run or did not end in time"), [])

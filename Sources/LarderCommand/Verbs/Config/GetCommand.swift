@@ -9,8 +9,7 @@ struct GetCommand: AsyncParsableCommand {
         abstract: "Print a value.",
         discussion: """
             Strings are printed without quotes, and objects and arrays as JSON on several lines, or on one line with \
-            --raw. The exit status is 3 if there is no value at the path. If the agent has not replied after two seconds \
-            and systemd cannot start it, the command ends with status 5.
+            --raw. The exit status is 3 if there is no value at the path.
 
             EXAMPLES:
               larder get                         the whole configuration
@@ -50,77 +49,11 @@ struct GetCommand: AsyncParsableCommand {
         let parameters = ConfigGet.Parameters(
             path: try path.path, namespace: namespace.namespace, maximumAgeSeconds: maxAge?.seconds,
             staleIfErrorSeconds: staleIfError?.seconds)
-        let params = JSONValue.building { parameters.write(to: &$0) }
-        let (socket, hints) = (agent.connection.socket, agent.connection.hints)
         let place = PathAdvice.Place(path: path.text, namespace: namespace.namespace)
         try await agent.connection.withClient(reading: place) { client in
-            let reply = Task { try await client.call(ConfigGet.name, params: params) }
-            let inquiry = Task {
-                let failure = await ServiceInquiry(socket: socket).failure()
-                if failure != nil { reply.cancel() }
-                return failure
-            }
-            defer { inquiry.cancel() }
-            do {
-                try agent.print(try await reply.value, of: ConfigGet.self) { result in
-                    format.format.text(result.value, isTerminal: Output.isTerminal)
-                }
-            } catch let error as LarderClientError where error.code == .cancelled {
-                throw await inquiry.value ?? Failure(error, hints)
+            try await agent.printResult(of: ConfigGet.self, parameters, over: client) { result in
+                format.format.text(result.value, isTerminal: Output.isTerminal)
             }
         }
-    }
-}
-
-/// Asks systemd whether an agent that does not reply can still do so.
-struct ServiceInquiry {
-    /// How long a request waits for a reply before systemd is asked for the first time.
-    static let patience = Duration.seconds(2)
-
-    /// The command that shows the cause and the remedy.
-    let doctor: String
-    let probe: () async -> ServiceFacts
-    let sleep: (Duration) async throws -> Void
-
-    /// An inquiry about the agent of a socket.
-    /// - Parameter socket: the value of `--socket`
-    init(socket: String?) {
-        self.init(doctor: Hints(socket: socket).command("larder doctor")) {
-            await ServiceFacts.probe(for: SocketFacts(option: socket))
-        } sleep: {
-            try await ContinuousClock().sleep(for: $0)
-        }
-    }
-
-    init(
-        doctor: String, probe: @escaping () async -> ServiceFacts, sleep: @escaping (Duration) async throws -> Void
-    ) {
-        (self.doctor, self.probe, self.sleep) = (doctor, probe, sleep)
-    }
-
-    /// Waits until systemd reports that the service has failed, or that it was restarted again since the last inquiry
-    /// and does not run. The inquiries are at increasing intervals.
-    /// - Returns: nil if systemd does not manage the agent, or if the task was cancelled
-    func failure() async -> Failure? {
-        var interval = Self.patience
-        var restarts: Int?
-        while (try? await sleep(interval)) != nil {
-            guard case .units(let units) = await probe(), !Task.isCancelled else { return nil }
-            // Otherwise the agent that accepted the connection is not the one of the unit.
-            if units.socket.isUp {
-                let service = units.service
-                if service.activeState == "failed" { return failure("larder.service has failed") }
-                if service.activeState == "activating", let restarts, service.restarts > restarts {
-                    return failure("systemd has restarted larder.service \(service.restarts) times")
-                }
-            }
-            if restarts != nil { interval *= 2 }
-            restarts = units.service.restarts
-        }
-        return nil
-    }
-
-    private func failure(_ reason: String) -> Failure {
-        Failure(.unreachable, "the agent does not reply: \(reason); find the cause with: \(doctor)")
     }
 }

@@ -10,7 +10,7 @@ struct PushCommand: AsyncParsableCommand {
         discussion: """
             The document must be a JSON object. Unless --force is given, the agent rejects a document whose version is \
             older than the highest accepted one, or that would remove too many members (maximumDeletionPercent). The \
-            exit status is then 7.
+            exit status is then 7. It is 14 if the document would violate the schema of the namespace.
 
             EXAMPLES:
               larder push config.json
@@ -67,7 +67,8 @@ struct RefreshCommand: AsyncParsableCommand {
         abstract: "Poll the source of the namespace now.",
         discussion: """
             Also reads the files of the other layers again. Waits for the result. If the source fails or its document \
-            is rejected, the last good snapshot stays in use, and the exit status is 7.
+            is rejected, the last good snapshot stays in use, and the exit status is 7; it is 14 if the document would \
+            violate the schema of the namespace.
 
             EXAMPLES:
               larder refresh
