@@ -46,7 +46,7 @@ package final class NamespaceStorage: Sendable {
         try await blocking.run { () throws(FileError) in try reservation.reserve(bound) }
     }
 
-    /// Repeats a reservation that failed, in the background, when the next generation is written, until it succeeds.
+    /// Repeats a reservation that failed, in the background, until it succeeds.
     /// - Parameter succeeded: called on a thread for blocking work
     package func retryReservation(of bound: Int, then succeeded: @escaping @Sendable () -> Void) {
         let reservation = archive.reservation

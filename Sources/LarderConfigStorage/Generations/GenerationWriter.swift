@@ -21,8 +21,11 @@ package final class GenerationWriter: Sendable {
         var problemChanged: @Sendable () -> Void = {}
         /// Whether the next success calls ``problemChanged`` in any case.
         var isConfirmationDue = false
-        /// The write of another file to repeat after the next generation; nil for none.
+        /// The write of another file to repeat until it succeeds; nil for none.
         var retry: (@Sendable () throws(FileError) -> Void)?
+
+        /// Whether the background task has nothing to do.
+        var isIdle: Bool { pending.isEmpty && retry == nil }
     }
 
     /// The minimum pause before a write. Changes within this time are written together.
@@ -54,7 +57,7 @@ package final class GenerationWriter: Sendable {
     /// The sequence number of the last journal record that a generation on disk contains.
     package var containedSequence: Int { state.withLock { $0.contained.sequence } }
 
-    /// Whether a generation is pending or being written.
+    /// Whether a generation is pending or being written, or a write is repeated.
     package var isAtWork: Bool { state.withLock { $0.task != nil } }
 
     /// Why the last generation could not be written; nil if it was written.
@@ -80,8 +83,12 @@ package final class GenerationWriter: Sendable {
     package func note(_ generation: Generation) {
         state.withLock { state in
             state.pending.add(generation)
-            if state.task == nil { state.task = Task { await self.writeUntilNothingIsPending() } }
+            startTask(&state)
         }
+    }
+
+    private func startTask(_ state: inout State) {
+        if state.task == nil, !state.isIdle { state.task = Task { await self.writeUntilNothingIsPending() } }
     }
 
     /// Writes a generation until that succeeds, and then calls the observer of ``problem``. Shows whether the disk accepts
@@ -91,17 +98,25 @@ package final class GenerationWriter: Sendable {
         note(generation)
     }
 
-    /// Repeats the failed write of another file after each generation that is written, until it succeeds. While it fails,
-    /// the generation is written again, too.
+    /// Repeats the failed write of another file every five seconds, after the generations that are pending then, until it
+    /// succeeds.
     /// - Parameter body: blocks on disk I/O
-    package func retry(_ body: @escaping @Sendable () throws(FileError) -> Void) { state.withLock { $0.retry = body } }
+    package func retry(_ body: @escaping @Sendable () throws(FileError) -> Void) {
+        state.withLock { state in
+            state.retry = body
+            startTask(&state)
+        }
+    }
 
     /// Writes all pending generations and this newest one now, so that the journal can start over. ``note(_:)`` must
     /// not be called until this returns. Generations that cannot be written are queued again.
     package func catchUp(with generation: Generation) async {
         let rest = await takeAll(with: generation)
-        guard let failed = await firstFailure(rest) else { return }
-        for generation in rest[failed...] { note(generation) }
+        let failed = await firstFailure(rest) ?? rest.endIndex
+        state.withLock { state in
+            for generation in rest[failed...] { state.pending.add(generation) }
+            startTask(&state)
+        }
     }
 
     /// Writes all pending generations and this last one now. Failures are logged and not retried.
@@ -130,11 +145,11 @@ package final class GenerationWriter: Sendable {
             // Cancellation of this task ends the pause. The task then writes one last batch. The caller that cancelled
             // the task writes the generations that are queued after that batch.
             try? await clock.sleep(for: pause)
-            let batch = state.withLock { state in
-                if state.pending.isEmpty { state.task = nil }
-                return state.pending.takeAll()
+            let batch = state.withLock { state -> [Generation]? in
+                if state.isIdle { state.task = nil }
+                return state.task == nil ? nil : state.pending.takeAll()
             }
-            if batch.isEmpty { return }
+            guard let batch else { return }
             let elapsed = clock.stopwatch()
             if let failed = await firstFailure(batch) {
                 pause = Self.pauseAfterFailure
@@ -142,6 +157,8 @@ package final class GenerationWriter: Sendable {
                     let newer = state.pending.takeAll()
                     for generation in batch[failed...] + newer { state.pending.add(generation) }
                 }
+            } else if await !repeatFailedWrite() {
+                pause = Self.pauseAfterFailure
             } else {
                 // Writing takes processors and the disk from threads that serve clients, so it gets a hundredth of the
                 // time. The pause does not exceed the maximum, except on a slow disk, where writing gets a tenth of the
@@ -173,7 +190,7 @@ package final class GenerationWriter: Sendable {
             problems.reset()
             note(problem: nil)
             confirmed?()
-            return await repeatFailedWrite()
+            return true
         } catch {
             problems.add("\(error.operation) \(error.errno)") { $0 = error }
             note(problem: error)
@@ -182,7 +199,7 @@ package final class GenerationWriter: Sendable {
     }
 
     /// Repeats the write that ``retry(_:)`` has passed.
-    /// - Returns: false if it failed again
+    /// - Returns: false if it failed again; true if there is none
     private func repeatFailedWrite() async -> Bool {
         guard let body = state.withLock({ $0.retry }) else { return true }
         do throws(FileError) {
