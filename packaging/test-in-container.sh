@@ -53,8 +53,8 @@ cannot() {
 [ "$(id -u)" -eq 0 ] || cannot "root is required"
 contrib/install-needs.sh mmdebstrap systemd-container python3
 packages=(
-  systemd systemd-sysv dbus dbus-user-session libpam-systemd apparmor adduser sudo man-db procps # a Debian host
-  nginx-light socat python3 autopkgtest dpkg-dev prometheus prometheus-node-exporter            # what the checks use
+  systemd systemd-sysv dbus dbus-user-session libpam-systemd apparmor adduser sudo man-db procps      # a Debian host
+  nginx-light socat curl openssl python3 autopkgtest dpkg-dev prometheus prometheus-node-exporter # what the checks use
 )
 
 work=$(mktemp -d -t larder-container.XXXXXX)

@@ -9,10 +9,20 @@ import urllib.error
 import urllib.request
 from pathlib import Path
 
-from harness import RESULTS, check, eventually, expect, larder, properties, run, write
+import readme
+from harness import RESULTS, check, eventually, expect, larder, properties, run
 
 URL = "http://127.0.0.1:8016"
+SETTINGS = Path("/etc/larder/http.json")
 FLAG = {"state": "ENABLED", "variants": {"on": True, "off": False}, "defaultVariant": "on"}
+
+
+def commands():
+    """The commands that install and enable the gateway, and evaluate a flag, as flags.md has them."""
+    (block,) = re.findall(r"^```\n(sudo apt install .*?)^```$", readme.text("flags.md"), re.DOTALL | re.MULTILINE)
+    found = block.splitlines()
+    expect(len(found) == 4, f"{found}")
+    return found
 
 
 def evaluate(key="banner"):
@@ -26,7 +36,8 @@ def evaluate(key="banner"):
 def the_gateway_is_off_after_its_installation():
     package = next(Path(RESULTS, "first").glob("larder-http_*.deb"), None)
     expect(package, "there is no package larder-http beside that of the agent")
-    run("apt-get", "install", "--yes", str(package), timeout=120)
+    install, *_ = commands()
+    run("sh", "-euc", install.replace("./packaging/out", str(package.parent)).replace("install", "install --yes"), timeout=120)
     for unit in ("larder-http.socket", "larder-http.service"):
         expect(properties(unit, "ActiveState")["ActiveState"] == "inactive", f"{unit} is active")
     expect(properties("larder-http.socket", "UnitFileState")["UnitFileState"] == "disabled", "the socket is enabled")
@@ -37,9 +48,10 @@ def the_gateway_is_off_after_its_installation():
 
 @check
 def the_gateway_evaluates_a_flag_once_it_is_enabled():
+    _, *enable, curl = commands()
     larder("set", "flags.banner", json.dumps(FLAG))
-    write("/etc/larder/http.json", '{ access: "anyone", namespaces: { default: { flags: "flags", config: true } } }\n')
-    run("systemctl", "enable", "--now", "larder-http.socket")
+    larder("set", "flags.new-checkout", json.dumps(FLAG))
+    run("sh", "-euc", "\n".join(enable))
     with urllib.request.urlopen(f"{URL}/healthz", timeout=30) as response:
         expect(response.status == 200, f"status {response.status}")
 
@@ -49,8 +61,11 @@ def the_gateway_evaluates_a_flag_once_it_is_enabled():
         except urllib.error.HTTPError:
             return None  # the snapshot has not arrived
 
+    expected = {"key": "banner", "value": True, "reason": "STATIC", "variant": "on"}
     outcome = eventually(answer, "waiting for the snapshot")
-    expect(outcome == {"key": "banner", "value": True, "reason": "STATIC", "variant": "on"}, f"{outcome}")
+    expect(outcome == expected, f"{outcome}")
+    outcome = json.loads(run("sh", "-c", curl.replace("curl", "curl --silent --show-error")))
+    expect(outcome == {**expected, "key": "new-checkout"}, f"{outcome}")
     pid = int(properties("larder-http.service", "MainPID")["MainPID"])
     memory = int(re.search(r"VmRSS:\s+(\d+)", Path(f"/proc/{pid}/status").read_text(encoding="utf-8"))[1])
     expect(memory <= 25 * 1024, f"the gateway uses {memory} KiB")
@@ -82,3 +97,34 @@ def no_failed_request():
         stop.set()
         thread.join()
     expect(not faults, f"{len(faults)} of {counts['requests']} requests failed: {faults[:3]}")
+
+
+@check
+def the_gateway_requires_the_token_of_the_guide_and_serves_values():
+    (create,) = re.findall(r"`(openssl rand [^`]*)`", readme.text("flags.md").replace("\n  ", " "))
+    run("sh", "-euc", create)
+    example = next(block for block in readme.guide_blocks("flags.md", "json") if "tokenFile" in block)
+    usual = SETTINGS.read_text(encoding="utf-8")
+    SETTINGS.write_text(example + "\n", encoding="utf-8")
+    try:
+        run("systemctl", "restart", "larder-http.service")
+        token = Path("/etc/larder/http.token").read_text(encoding="utf-8").strip()
+
+        def status(path, **fields):
+            try:
+                with urllib.request.urlopen(urllib.request.Request(URL + path, headers=fields), timeout=30) as response:
+                    return response.status, response.read().decode()
+            except urllib.error.HTTPError as error:
+                return error.code, ""
+
+        path = "/v1/config/default/flags.banner.defaultVariant"
+        expect(status(path)[0] == 401, "a request without a token was served")
+        authorized = {"Authorization": f"Bearer {token}"}
+        eventually(lambda: status("/readyz", **authorized)[0] == 200, "waiting for the snapshot")
+        answer = status(path, **authorized)
+        expect(answer[0] == 200 and '"on"' in answer[1], f"{answer}")
+    finally:
+        SETTINGS.write_text(usual, encoding="utf-8")
+        run("systemctl", "restart", "larder-http.service")
+        Path("/etc/larder/http.token").unlink()
+    return answer[1].strip()
