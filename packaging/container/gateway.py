@@ -128,3 +128,16 @@ def the_gateway_requires_the_token_of_the_guide_and_serves_values():
         run("systemctl", "restart", "larder-http.service")
         Path("/etc/larder/http.token").unlink()
     return answer[1].strip()
+
+
+@check
+def an_upgrade_of_the_gateway_restarts_it_and_loses_no_request():
+    package = next(Path(RESULTS, "first").glob("larder-http_*.deb"))
+    before = properties("larder-http.service", "MainPID")["MainPID"]
+    with no_failed_request() as counts:
+        run("dpkg", "--install", str(package), timeout=120)
+        after = eventually(lambda: properties("larder-http.service", "MainPID")["MainPID"].strip("0"), "waiting for the gateway")
+        first = counts["requests"]
+        eventually(lambda: counts["requests"] > first + 50, "waiting for requests to the new process")
+    expect(after != before, "the old process is still running")
+    return f"{counts['requests']} requests"

@@ -18,7 +18,10 @@ def units():
 
 @check
 def purging_the_gateway_leaves_nothing_of_it():
+    pid = int(properties("larder-http.service", "MainPID")["MainPID"])
+    expect(pid, "the gateway does not run")
     run("apt-get", "purge", "--yes", "larder-http", timeout=120)
+    expect(not os.path.exists(f"/proc/{pid}"), "the gateway is still running")
     left = [path for path in larder_files() if "larder-http" in path]
     expect(not left, f"files remain: {', '.join(left)}")
     expect(not os.path.exists("/etc/larder/http.json"), "the settings remain")
