@@ -135,7 +135,7 @@ extension Evaluation {
         switch (parts.count, parts.last) {
         case (1, _): 1
         case (2, .int(let weight)): weight > Int32.max ? nil : max(0, weight)
-        case (2, .double(let weight)) where weight.rounded(.towardZero) == weight:
+        case (2, .double(let weight)) where weight.isFinite && weight.rounded(.towardZero) == weight:
             Int32(exactly: max(0, weight)).map { Int($0) }
         default: nil
         }

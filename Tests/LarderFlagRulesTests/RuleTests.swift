@@ -89,6 +89,7 @@ struct RuleTests {
             #"{"fractional": ["k", ["a", "1"]]}"#, #"{"fractional": ["k", ["a", 2147483648]]}"#,
             #"{"fractional": ["k", ["a", 2147483647], ["b", 1]]}"#, #"{"fractional": ["k", ["a", 1e300]]}"#,
             #"{"fractional": ["k", ["a", {"/": [1, 0]}]]}"#, #"{"fractional": ["k", ["a", -5]]}"#,
+            #"{"fractional": ["k", ["a", 1], ["b", {"/": [-1, 0]}]]}"#,
             #"{"fractional": ["", ["a", 1]]}"#, #"{"fractional": [["a", 1]]}"#, #"{"fractional": [1, ["a", 1]]}"#,
         ])
     func malformedBuckets(rule: String) throws {
