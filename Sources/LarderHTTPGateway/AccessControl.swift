@@ -2,6 +2,21 @@ import Glibc
 import LarderDigest
 import NIOHTTP1
 
+extension GatewaySettings {
+    /// Checks the settings as far as that is possible outside of the unit.
+    /// - Returns: what the unit must provide; nil for nothing
+    package func condition() throws(GatewaySettingsError) -> GatewaySettingsError? {
+        do throws(GatewaySettingsError) {
+            try check(listen)
+            _ = try AccessControl(self)
+            return nil
+        } catch {
+            guard error.dependsOnUnit else { throw error }
+            return error
+        }
+    }
+}
+
 /// Decides which requests are served, from their header alone.
 struct AccessControl {
     private let hosts: Set<String>
@@ -19,7 +34,8 @@ struct AccessControl {
         case .tokenCredential(let name):
             guard let directory = getenv("CREDENTIALS_DIRECTORY") else {
                 throw GatewaySettingsError(
-                    "\"tokenCredential\" needs LoadCredential=\(name):FILE in the unit; add it, or use \"tokenFile\"")
+                    "\"tokenCredential\" needs LoadCredential=\(name):FILE in the unit; add it, or use \"tokenFile\"",
+                    dependsOnUnit: true)
             }
             // systemd restricts access to the directory of the credentials.
             let path = "\(String(cString: directory))/\(name)"
@@ -43,7 +59,8 @@ struct AccessControl {
     func origin(of head: HTTPRequestHead) throws(Response) -> String? {
         let named = head.headers["host"]
         guard named.count == 1 else { throw .error(.badRequest, "send one Host header") }
-        guard hosts.contains(Self.name(named[0])) else {
+        guard hosts.contains(Self.name(named[0])), hosts.contains(Self.name(Route.host(of: head.uri) ?? named[0]))
+        else {
             throw .error(
                 .misdirectedRequest, "this host name is not served; use one of \"hosts\" in the settings of the gateway"
             )

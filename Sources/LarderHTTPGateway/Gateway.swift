@@ -1,3 +1,4 @@
+import Glibc
 package import LarderClientCore
 package import LarderSystemd
 package import Logging
@@ -23,10 +24,16 @@ package final class Gateway: Sendable {
         _ settings: GatewaySettings, sockets: [ActivatedSocket], client: LarderClient, logger: Logger
     ) async throws {
         let access = try AccessControl(settings)
+        let maxConnections = settings.connections(withDescriptors: Self.maxDescriptors)
+        if maxConnections < settings.maxConnections {
+            logger.warning(
+                "the limit of open files permits fewer connections than limits.connections; raise LimitNOFILE= in the unit",
+                metadata: ["connections": "\(maxConnections)"])
+        }
         let group = MultiThreadedEventLoopGroup(numberOfThreads: 1)
         let loop = group.next()
         let core = try await loop.submit {
-            NIOLoopBound(GatewayCore(settings, access, on: loop), eventLoop: loop)
+            NIOLoopBound(GatewayCore(settings, access, maxConnections: maxConnections, on: loop), eventLoop: loop)
         }.get()
         do {
             listeners = try await Self.listen(settings, sockets, group, core)
@@ -37,11 +44,13 @@ package final class Gateway: Sendable {
         followers = settings.namespaces.map { namespace in
             Task {
                 await ServedNamespace.follow(namespace, of: client, logger: logger) { change in
-                    loop.execute { core.value.namespaces[namespace.name].map(change) }
+                    loop.execute { core.value.change(namespace.name, change) }
                 }
             }
         }
         (self.group, self.core) = (group, core)
+        try await loop.flatSubmit { core.value.waitForAnswers() }.get()
+        for listener in listeners { try await listener.setOption(.autoRead, value: true).get() }
         _ = try? notifier.ready()
     }
 
@@ -57,7 +66,14 @@ package final class Gateway: Sendable {
         try? await group.shutdownGracefully()
     }
 
-    /// Listens, and begins to accept connections once all sockets are checked.
+    /// The number of descriptors that the process may open (getrlimit(2)).
+    private static var maxDescriptors: Int {
+        var limit = rlimit()
+        guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0 else { return 1024 }
+        return Int(clamping: limit.rlim_cur)
+    }
+
+    /// Listens. Connections wait in the backlog until the gateway accepts them.
     private static func listen(
         _ settings: GatewaySettings, _ sockets: [ActivatedSocket], _ group: MultiThreadedEventLoopGroup,
         _ core: NIOLoopBound<GatewayCore>
@@ -71,34 +87,16 @@ package final class Gateway: Sendable {
             }
         var channels: [any Channel] = []
         for socket in sockets { channels.append(try await bootstrap.withBoundSocket(socket.descriptor).get()) }
-        if sockets.isEmpty, settings.listen.hasPrefix("/") {
-            channels.append(
-                try await bootstrap.bind(unixDomainSocketPath: settings.listen, cleanupExistingSocketFile: true).get())
-        } else if sockets.isEmpty {
-            let colon = settings.listen.lastIndex(of: ":") ?? settings.listen.startIndex
-            let host = settings.listen[..<colon].filter { $0 != "[" && $0 != "]" }
-            guard let port = UInt16(settings.listen[colon...].dropFirst()) else {
-                throw GatewaySettingsError("\"listen\" must end with a port, and not be \"\(settings.listen)\"")
+        if sockets.isEmpty {
+            try settings.check(settings.listen)
+            if let path = settings.listen.pathname {
+                channels.append(
+                    try await bootstrap.bind(unixDomainSocketPath: path, cleanupExistingSocketFile: true).get())
+            } else {
+                channels.append(try await bootstrap.bind(to: settings.listen).get())
             }
-            channels.append(try await bootstrap.bind(to: SocketAddress(ipAddress: host, port: Int(port))).get())
         }
-        for channel in channels { try check(channel.localAddress, settings) }
-        for channel in channels { try await channel.setOption(.autoRead, value: true).get() }
+        for channel in channels { try settings.check(channel.localAddress) }
         return channels
-    }
-
-    /// Checks that a socket is a Unix socket, or a loopback port to which access is restricted or explicitly open.
-    private static func check(_ address: SocketAddress?, _ settings: GatewaySettings) throws(GatewaySettingsError) {
-        if case .unixDomainSocket? = address { return }
-        guard let ip = address?.ipAddress, ip == "::1" || ip.hasPrefix("127.") else {
-            throw GatewaySettingsError(
-                "the gateway serves only loopback addresses and Unix sockets, because it has no TLS; use 127.0.0.1, and a "
-                    + "proxy for other hosts")
-        }
-        if settings.access == .socketPermissions {
-            throw GatewaySettingsError(
-                "every local user can connect to a TCP port; set \"tokenFile\", \"tokenCredential\" or \"access\": \"anyone\", "
-                    + "or use a Unix socket")
-        }
     }
 }

@@ -13,18 +13,38 @@ final class GatewayCore {
     let access: AccessControl
     let loop: any EventLoop
     let namespaces: [String: ServedNamespace]
+    private let maxConnections: Int
     private var connections: [ObjectIdentifier: HTTPConnection] = [:]
     private var bufferedBytes = 0
     /// The number of evaluations of all flags that wait for their next time slice.
     var waitingEvaluations = 0
     private var timer: RepeatedTask?
+    /// Succeeds once the agent has answered for each namespace, or after a pause.
+    private let firstAnswers: EventLoopPromise<Void>
     /// Set by ``shutDown()``; succeeds once all connections are closed.
     private var end: EventLoopPromise<Void>?
 
-    init(_ settings: GatewaySettings, _ access: AccessControl, on loop: any EventLoop) {
-        (self.settings, self.access, self.loop) = (settings, access, loop)
+    /// - Parameter maxConnections: the limit of the settings, or a lower one
+    init(_ settings: GatewaySettings, _ access: AccessControl, maxConnections: Int, on loop: any EventLoop) {
+        (self.settings, self.access, self.maxConnections, self.loop) = (settings, access, maxConnections, loop)
+        firstAnswers = loop.makePromise()
         namespaces = Dictionary(
             uniqueKeysWithValues: settings.namespaces.map { ($0.name, ServedNamespace($0)) })
+    }
+
+    // MARK: Namespaces
+
+    /// Changes the state of a namespace.
+    func change(_ name: String, _ body: (ServedNamespace) -> Void) {
+        namespaces[name].map(body)
+        if namespaces.values.allSatisfy(\.hasAnswer) { firstAnswers.succeed() }
+    }
+
+    /// Waits until the agent has sent or refused a snapshot of each namespace, for at most two seconds. Requests that arrive
+    /// at the start are then served. Called once.
+    func waitForAnswers() -> EventLoopFuture<Void> {
+        loop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.firstAnswers.succeed() }
+        return firstAnswers.futureResult
     }
 
     // MARK: Connections
@@ -33,7 +53,7 @@ final class GatewayCore {
     /// the longest time.
     func add(_ channel: any Channel) throws {
         if end != nil { throw ChannelError.eof }
-        if connections.count >= settings.maxConnections {
+        if connections.count >= maxConnections {
             let stalled = connections.values.compactMap { one in one.stalledSince.map { (one, $0) } }
             guard let (oldest, _) = stalled.min(by: { $0.1 < $1.1 }) else { throw ChannelError.eof }
             remove(oldest)
@@ -102,7 +122,8 @@ final class GatewayCore {
                 status: .noContent,
                 headers: [
                     "Access-Control-Allow-Methods": "GET, HEAD, POST",
-                    "Access-Control-Allow-Headers": "Authorization, X-API-Key, Content-Type, If-None-Match",
+                    "Access-Control-Allow-Headers":
+                        "Authorization, X-API-Key, Content-Type, If-None-Match, Last-Event-ID",
                     "Access-Control-Max-Age": "600",
                 ])
         }
@@ -184,7 +205,7 @@ final class GatewayCore {
     func namespaceToStream(_ name: String, head: HTTPRequestHead) throws(Response) -> ServedNamespace {
         _ = try snapshot(of: name)
         let count = namespaces.values.reduce(0) { $0 + $1.streams.count }
-        guard let namespace = namespaces[name], count < (settings.maxConnections + 1) / 2, head.version == .http1_1
+        guard let namespace = namespaces[name], count < (maxConnections + 1) / 2, head.version == .http1_1
         else {
             throw .error(.serviceUnavailable, "there are too many streams, or the request is not HTTP/1.1")
         }

@@ -3,6 +3,7 @@ import LarderEncoding
 import LarderJSON
 import LarderJSON5
 import LarderPlatform
+package import NIOCore
 
 /// The settings of the gateway, which are in `/etc/larder/http.json`.
 package struct GatewaySettings: Sendable {
@@ -28,8 +29,8 @@ package struct GatewaySettings: Sendable {
         case tokenCredential(String)
     }
 
-    /// Where the gateway listens if systemd passes no socket: `ADDRESS:PORT`, or the path of a Unix socket.
-    package let listen: String
+    /// Where the gateway listens if systemd passes no socket.
+    package let listen: SocketAddress
     package let namespaces: [Namespace]
     package let access: Access
     /// The host names, without a port, that requests can be sent to.
@@ -72,17 +73,54 @@ package struct GatewaySettings: Sendable {
         do throws(FileReadError) {
             return try file.read().bytes
         } catch {
-            throw GatewaySettingsError("\(error)")
+            // The advice of the error concerns the user of the agent.
+            guard error.code == .permissionDenied else { throw GatewaySettingsError("\(error)") }
+            throw GatewaySettingsError(
+                "\(path): Permission denied; allow the user of the gateway, larder-http, to read it and to search the "
+                    + "directories above it")
         }
+    }
+
+    /// Checks that a socket is a Unix socket, or a loopback port to which access is restricted or explicitly open.
+    package func check(_ address: SocketAddress?) throws(GatewaySettingsError) {
+        switch address {
+        // A socket in the abstract namespace has no permissions.
+        case .unixDomainSocket?: if address?.pathname?.hasPrefix("/") == true { return }
+        default:
+            guard let ip = address?.ipAddress, ip == "::1" || ip.hasPrefix("127.") else {
+                throw GatewaySettingsError(
+                    "the gateway serves only loopback addresses and Unix sockets, because it has no TLS; use 127.0.0.1, "
+                        + "and a proxy for other hosts")
+            }
+        }
+        if access == .socketPermissions {
+            throw GatewaySettingsError(
+                "every local user can connect to a TCP port; set \"tokenFile\", \"tokenCredential\" or \"access\": \"anyone\", "
+                    + "or use a Unix socket", dependsOnUnit: true)
+        }
+    }
+
+    /// The maximum number of connections of a process with a limit of descriptors. Some are kept for other files and for the
+    /// snapshots.
+    package func connections(withDescriptors descriptors: Int) -> Int {
+        max(1, min(maxConnections, descriptors - 64 - 2 * namespaces.count))
+    }
+
+    /// `ADDRESS:PORT`, or the absolute path of a Unix socket; nil for other texts.
+    private static func address(_ text: String) -> SocketAddress? {
+        if text.hasPrefix("/") { return try? SocketAddress(unixDomainSocketPath: text) }
+        guard let colon = text.lastIndex(of: ":"), let port = UInt16(text[colon...].dropFirst()) else { return nil }
+        let host = text[..<colon]
+        let isLiteral = host.hasPrefix("[") && host.hasSuffix("]")
+        return try? SocketAddress(ipAddress: String(isLiteral ? host.dropFirst().dropLast() : host), port: Int(port))
     }
 
     private init(_ object: SettingsObject) throws(SettingsObject.Problem) {
         try object.check([
             "listen", "namespaces", "access", "tokenFile", "tokenCredential", "hosts", "origins", "limits",
         ])
-        listen =
-            try object.string("listen", "127.0.0.1:PORT or an absolute path") { $0.contains(":") || $0.hasPrefix("/") }
-            ?? "127.0.0.1:8016"
+        listen = try object.convert(
+            "listen", default: "127.0.0.1:8016", "127.0.0.1:PORT or an absolute path", Self.address)
         let given: [Access?] = [
             try object.string("access", "\"anyone\"", { $0 == "anyone" }).map { _ in .anyone },
             try object.string("tokenFile", "an absolute path", { $0.hasPrefix("/") }).map { .tokenFile($0) },
@@ -95,7 +133,7 @@ package struct GatewaySettings: Sendable {
         }
         access = chosen.first ?? .socketPermissions
         hosts =
-            try object.strings("hosts", "host names without a port; an IPv6 address is in brackets") {
+            try object.strings("hosts", "host names without a port, not empty; an IPv6 address is in brackets") {
                 !$0.isEmpty && ($0.hasPrefix("[") ? $0.hasSuffix("]") : !$0.contains(":"))
             } ?? ["localhost", "127.0.0.1"]
         // A browser sends an origin without a path, and "null" for pages without one.
@@ -111,9 +149,15 @@ package struct GatewaySettings: Sendable {
         var namespaces: [Namespace] = []
         for (name, _) in all?.value.members ?? JSONValue.emptyObject.members {
             guard let namespace = try all?.object(name) else { continue }
+            guard Self.isNamespace(name) else {
+                throw namespace.problem("must have a name of lower-case letters, digits, \"-\", \"_\" and \".\"")
+            }
             try namespace.check(["flags", "config"])
             let flags = try namespace.read("flags", "the name of a member, or \"\" for the whole document", \.string)
             let config = try namespace.read("config", "true or false", \.bool)
+            if flags == nil, config != true {
+                throw namespace.problem("serves nothing; add flags: \"flags\", config: true, or both")
+            }
             namespaces.append(Namespace(name: name, flags: flags, servesConfig: config ?? false))
         }
         if namespaces.isEmpty {
@@ -121,13 +165,24 @@ package struct GatewaySettings: Sendable {
         }
         self.namespaces = namespaces
     }
+
+    /// Whether a text can be the name of a namespace; see larder.json(5).
+    private static func isNamespace(_ text: String) -> Bool {
+        let isStart = { (byte: UInt8) in (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) }
+        return text.utf8.count <= 64 && text.utf8.first.map(isStart) == true
+            && text.utf8.allSatisfy { isStart($0) || $0 == 0x2D || $0 == 0x5F || $0 == 0x2E }
+    }
 }
 
 /// Why the gateway cannot start with its settings, and what to do, in one line.
 package struct GatewaySettingsError: Error, CustomStringConvertible {
     package let description: String
+    /// Whether a unit of systemd can make the settings valid, by its socket or its credential.
+    package let dependsOnUnit: Bool
 
-    package init(_ description: String) { self.description = description }
+    package init(_ description: String, dependsOnUnit: Bool = false) {
+        (self.description, self.dependsOnUnit) = (description, dependsOnUnit)
+    }
 }
 
 /// Reads the members of one object in the settings. A member that is `null` counts as missing.
@@ -154,6 +209,9 @@ private struct SettingsObject {
 
     func problem(_ name: String, _ text: String) -> Problem { Problem(path: path + [name], text: text) }
 
+    /// A problem of the object itself.
+    func problem(_ text: String) -> Problem { Problem(path: path, text: text) }
+
     func read<Result>(
         _ name: String, _ expected: String, _ convert: (JSONValue) -> Result?
     ) throws(Problem) -> Result? {
@@ -165,6 +223,17 @@ private struct SettingsObject {
     func object(_ name: String) throws(Problem) -> SettingsObject? {
         guard let value = value[name], !value.isNull else { return nil }
         return try SettingsObject(value, path + [name])
+    }
+
+    /// Converts a string, or a default that is valid.
+    func convert<Result>(
+        _ name: String, default text: String, _ expected: String, _ convert: (String) -> Result?
+    ) throws(Problem) -> Result {
+        let value = self.value[name] ?? .string(text)
+        guard let result = (value.isNull ? text : value.string).flatMap(convert) else {
+            throw problem(name, "must be \(expected)")
+        }
+        return result
     }
 
     func string(_ name: String, _ expected: String, _ isValid: (String) -> Bool) throws(Problem) -> String? {

@@ -14,6 +14,7 @@ final class HTTPConnection: ChannelInboundHandler {
     private static let streamPause = TimeAmount.seconds(15)
     /// The maximum size of a request header.
     private static let maxHeaderBytes = 16 << 10
+    private static let maxHeaderFields = 64
 
     private enum Phase {
         /// No request is in progress.
@@ -57,7 +58,7 @@ final class HTTPConnection: ChannelInboundHandler {
         var limits = NIOHTTPDecoderLimitConfiguration()
         limits.maxHeaderFieldSize = Self.maxHeaderBytes
         limits.maxHeaderListSize = Self.maxHeaderBytes
-        limits.maxHeaderFieldCount = 64
+        limits.maxHeaderFieldCount = Self.maxHeaderFields
         let decoder = HTTPRequestDecoder(leftOverBytesStrategy: .dropBytes, limitConfiguration: limits)
         try channel.pipeline.syncOperations.addHandlers([
             ArrivalHandler(self), HTTPResponseEncoder(),
@@ -111,13 +112,15 @@ final class HTTPConnection: ChannelInboundHandler {
     }
 
     func errorCaught(context: ChannelHandlerContext, error: any Error) {
-        // The decoder closes the connection after this method.
         if error is HTTPParserError, case .receiving = phase, request == nil {
             let isLong = (error as? HTTPParserError) == .headerOverflow
+            // The decoder cannot read what follows.
             isLast = true
             send(
                 isLong
-                    ? .error(.requestHeaderFieldsTooLarge, "the header exceeds \(Self.maxHeaderBytes) bytes")
+                    ? .error(
+                        .requestHeaderFieldsTooLarge,
+                        "the header exceeds \(Self.maxHeaderBytes) bytes or \(Self.maxHeaderFields) fields")
                     : .error(.badRequest, "the request is not valid HTTP/1.1"))
         } else {
             close()
@@ -151,6 +154,22 @@ final class HTTPConnection: ChannelInboundHandler {
             length > core.settings.maxBodyBytes
         {
             return refuseBody()
+        }
+        if head.headers[canonicalForm: "expect"].contains(where: { $0.lowercased() == "100-continue" }) {
+            answerExpectation()
+        }
+    }
+
+    /// Answers a client that waits before it sends the body (RFC 9110, section 10.1.1).
+    private func answerExpectation() {
+        switch request?.route {
+        case .success(let route)? where route.hasBody:
+            let head = HTTPResponseHead(version: .http1_1, status: .continue)
+            context?.writeAndFlush(Self.wrapOutboundOut(.head(head)), promise: nil)
+        case .failure(let response)?:
+            isLast = true
+            send(response)
+        case .success?, nil: break
         }
     }
 
@@ -229,9 +248,16 @@ final class HTTPConnection: ChannelInboundHandler {
         context.write(Self.wrapOutboundOut(.head(head(of: response))), promise: nil)
         // The end is written once the client has taken the body, because the next request is read after the end.
         let written = context.eventLoop.makePromise(of: Void.self)
-        written.futureResult.assumeIsolated().whenComplete { _ in self.finish() }
+        written.futureResult.assumeIsolated().whenComplete { self.bodyWritten($0) }
         let body = request?.head.method == .HEAD ? ByteBuffer() : response.body
         context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(body))), promise: written)
+    }
+
+    /// Ends the response in a job of its own: the end delivers the next request, and a write can complete or fail at once, so
+    /// that a client with many requests would otherwise exhaust the stack.
+    private func bodyWritten(_ result: Result<Void, any Error>) {
+        guard case .success = result else { return close() }
+        core.loop.assumeIsolated().execute { self.finish() }
     }
 
     private func head(of response: Response) -> HTTPResponseHead {
@@ -308,7 +334,8 @@ final class HTTPConnection: ChannelInboundHandler {
     private func write(_ bytes: ByteBuffer, _ stream: ConfigStream) {
         guard let context else { return }
         (stream.isWriting, stream.lastWrite) = (true, .now())
-        context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(bytes)))).assumeIsolated().whenComplete { _ in
+        context.writeAndFlush(Self.wrapOutboundOut(.body(.byteBuffer(bytes)))).assumeIsolated().whenComplete { result in
+            guard case .success = result else { return self.close() }
             self.core.release(self.reservedBytes)
             self.reservedBytes = 0
             stream.isWriting = false

@@ -30,8 +30,9 @@ enum Route: Equatable {
     /// Why a request target is not a route.
     enum Problem: Error { case malformed, unknown }
 
-    /// Reads a request target.
+    /// Reads a request target: a path, or a URL as for a proxy, whose host the caller checks.
     init(_ target: String) throws(Problem) {
+        let target = Self.host(of: target).map { String(target.dropFirst("http://".count + $0.count)) } ?? target
         guard target.hasPrefix("/"), target.utf8.allSatisfy({ $0 > 0x20 && $0 < 0x7F }) else { throw .malformed }
         let path = target.prefix { $0 != "?" }.dropFirst()
         var parts = path.split(separator: "/", omittingEmptySubsequences: false)[...]
@@ -55,6 +56,13 @@ enum Route: Equatable {
             default: throw .unknown
             }
         }
+    }
+
+    /// The host and port of a target in absolute form (RFC 9112, section 3.2.2); nil for other forms.
+    static func host(of target: String) -> String? {
+        let scheme = "http://"
+        guard target.prefix(scheme.count).lowercased() == scheme else { return nil }
+        return String(target.dropFirst(scheme.count).prefix { $0 != "/" && $0 != "?" })
     }
 
     /// Resolves percent-encoding.

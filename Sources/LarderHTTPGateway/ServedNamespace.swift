@@ -7,6 +7,8 @@ final class ServedNamespace {
     let settings: GatewaySettings.Namespace
     /// Nil until the agent has sent a snapshot, and after it has refused to.
     private(set) var snapshot: ServedSnapshot?
+    /// Whether the agent has sent or refused a snapshot.
+    private(set) var hasAnswer = false
     /// Whether the agent is unreachable, so that the snapshot may be out of date.
     private(set) var isStale = true
     /// The connections that stream values of this namespace.
@@ -19,7 +21,7 @@ final class ServedNamespace {
 
     /// Adopts a snapshot, or nil if the agent refuses to send one, and notifies the streams.
     func update(_ snapshot: ServedSnapshot?) {
-        (self.snapshot, isStale, lookups) = (snapshot, snapshot == nil, [:])
+        (self.snapshot, isStale, lookups, hasAnswer) = (snapshot, snapshot == nil, [:], true)
         for stream in Array(streams.values) { stream.refreshStream() }
     }
 

@@ -106,6 +106,30 @@ final class Wire {
 
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
+    /// Closes the connection.
+    func close() { _ = Glibc.shutdown(descriptor.number, CInt(SHUT_RDWR)) }
+
+    /// Sends bytes, and reads at the same time.
+    /// - Parameter untilFull: whether sending ends when it would block
+    func send(_ bytes: [UInt8], untilFull: Bool, reading read: () throws -> Void) throws {
+        if untilFull {
+            var rest = bytes[...]
+            while !rest.isEmpty {
+                let count = rest.withUnsafeBytes {
+                    Glibc.send(
+                        descriptor.number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT.rawValue))
+                }
+                guard count > 0 else { break }
+                rest = rest.dropFirst(count)
+            }
+            return try read()
+        }
+        nonisolated(unsafe) let wire = self
+        let sender = Thread { try? wire.send(bytes) }
+        sender.start()
+        try read()
+    }
+
     func send(_ bytes: [UInt8]) throws {
         var rest = bytes[...]
         while !rest.isEmpty {

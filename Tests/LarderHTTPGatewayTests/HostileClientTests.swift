@@ -126,6 +126,43 @@ struct HostileClientTests {
         await gateway.shutDown()
     }
 
+    @Test("many requests in one write are answered, and do not exhaust the stack", arguments: [true, false])
+    func flood(isRead: Bool) async throws {
+        let gateway = try await Self.gateway()
+        let count = 20_000
+        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        let requests = Array(
+            repeating: "GET /x HTTP/1.1\r\nHost: \(isRead ? "localhost" : "evil")\r\n\r\n", count: count)
+        try await onThread {
+            // Without a reader, sending ends when all buffers are full, and the gateway then learns that the client has gone.
+            try wire.send(Array(requests.joined().utf8), untilFull: !isRead) {
+                for _ in 0..<(isRead ? count : 0) { #expect(try wire.response().status == 404) }
+            }
+            wire.close()
+        }
+        #expect(try await gateway.get("/healthz").status == 200)
+        await gateway.shutDown()
+    }
+
+    @Test("a client that waits before it sends the body is told to continue, or gets the error at once")
+    func expectation() async throws {
+        let gateway = try await Self.gateway()
+        func head(_ target: String) -> String {
+            "POST \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
+        }
+        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        try wire.send(head("/ofrep/v1/evaluate/flags"))
+        #expect(try await onThread { try wire.response(hasBody: false) }.status == 100)
+        try wire.send("{}")
+        let response = try await onThread { try wire.response() }
+        #expect(response.status == 200 && response.body == #"{"flags":[]}"#)
+        nonisolated(unsafe) let refused = try Wire(gateway.port)
+        try refused.send(head("/nowhere"))
+        let error = try await onThread { try refused.response() }
+        #expect(error.status == 404 && error["connection"] == "close")
+        await gateway.shutDown()
+    }
+
     @Test("a shutdown answers the request in progress, and closes idle connections")
     func shutdown() async throws {
         let gateway = try await Self.gateway()

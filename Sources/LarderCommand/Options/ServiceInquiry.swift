@@ -6,6 +6,8 @@ import LarderClientCore
 struct ServiceInquiry {
     /// How long a call waits for a reply before systemd is asked for the first time.
     static let patience = Duration.seconds(2)
+    /// The maximum pause between two inquiries.
+    private static let maxInterval = Duration.seconds(60)
 
     /// The command that shows the cause and the remedy.
     let doctor: String
@@ -35,10 +37,13 @@ struct ServiceInquiry {
         var restarts: Int?
         while (try? await sleep(interval)) != nil {
             guard await isAwaitingReply() else {
-                restarts = nil
+                (interval, restarts) = (Self.patience, nil)
                 continue
             }
-            guard case .units(let units) = await probe(), !Task.isCancelled else { return }
+            let facts = await probe()
+            if Task.isCancelled { return }
+            if case .unknown = facts { continue }
+            guard case .units(let units) = facts else { return }
             // Otherwise the agent that accepted the connection is not the one of the unit.
             if units.socket.isUp {
                 let service = units.service
@@ -48,7 +53,7 @@ struct ServiceInquiry {
                     interrupt(failure("systemd has restarted larder.service \(service.restarts) times"))
                 }
             }
-            if restarts != nil { interval *= 2 }
+            if restarts != nil { interval = min(interval * 2, Self.maxInterval) }
             restarts = units.service.restarts
         }
     }

@@ -3,8 +3,8 @@ import LarderJSON
 /// How many members of a document another document would remove.
 ///
 /// Members whose value is not an object are counted, at every level. Nulls are not counted, because the resolved
-/// configuration has no member for them. The version of the document is not counted either: a document that has nothing
-/// else has lost its content. A member counts as removed if the other document does not have it, or if its value there is
+/// configuration has no member for them. The version of the document is not counted either, unless it is the only member: a
+/// document that has nothing else has lost its content. A member counts as removed if the other document does not have it, or if its value there is
 /// empty (null, `""`, `[]` or `{}`) and was not before.
 package struct MassDeletion: Sendable, Hashable {
     /// The number of members in the current document.
@@ -20,7 +20,8 @@ package struct MassDeletion: Sendable, Hashable {
 
     /// - Parameter version: the path of the version in both documents
     init(from old: JSONValue, to new: JSONValue, version: JSONPath) {
-        let version = version.segments[...]
+        var version: ArraySlice<String>? = version.segments[...]
+        if old.leaves(besides: version) == 0 { version = nil }
         members = old.leaves(besides: version)
         removed = Self.removed(from: old, to: new, besides: version)
         hasReplacement = new.hasContent(besides: version)

@@ -157,6 +157,10 @@ extension Integration {
             #expect(await inquire([units("failed", 9, isListening: false)]).0 == nil, "the socket is of another agent")
             let another = await inquire([.another, units("failed", 9)])
             #expect(another.0 == nil && another.1.count == 1)
+            let unknown = await inquire([.unknown("systemctl did not end in time"), units("failed", 1)])
+            #expect(unknown.0 != nil && unknown.1 == [.seconds(2), .seconds(2)])
+            let long = await inquire(Array(repeating: units("active", 0), count: 9))
+            #expect(long.1.last == .seconds(60))
             let idle = await inquire([units("failed", 1)], idleFor: 2)
             #expect(idle.0 != nil && idle.1.count == 3, "systemd is not asked while no call waits")
         }

@@ -114,6 +114,14 @@ struct MassDeletionTests {
         }
     }
 
+    @Test("the version of a document that has nothing else is counted")
+    func onlyVersion() {
+        let old: JSONValue = ["version": 3]
+        #expect(MassDeletion(from: old, to: .emptyObject).exceeds(percent: 90))
+        #expect(!MassDeletion(from: old, to: ["version": 4]).exceeds(percent: 90))
+        #expect(!MassDeletion(from: old, to: ["theme": "dark"]).exceeds(percent: 90))
+    }
+
     @Test(
         "the version of a document is not counted, so a document of which only the version stays has lost all members",
         arguments: [

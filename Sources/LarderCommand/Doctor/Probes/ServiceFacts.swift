@@ -173,7 +173,8 @@ extension ServiceFacts {
         let words = parts.last?.split(separator: ", status=") ?? []
         guard parts.count == 2, words.count == 2, let number = words[1].split(separator: "/").first else { return nil }
         if words[0] == "exited" { return "it exited with status \(number)" }
-        return "it was killed by signal \(number) (SIG\(words[1].dropFirst(number.count + 1)))"
+        let name = words[1].dropFirst(number.count + 1)
+        return "it was killed by signal \(number)" + (name.isEmpty ? "" : " (SIG\(name))")
     }
 
     /// The last informative lines of the service's log (see ``informative(_:_:)``); empty if there is no journal or it
