@@ -109,25 +109,22 @@ final class Wire {
     /// Closes the connection.
     func close() { _ = Glibc.shutdown(descriptor.number, CInt(SHUT_RDWR)) }
 
-    /// Sends bytes, and reads at the same time.
-    /// - Parameter untilFull: whether sending ends when it would block
-    func send(_ bytes: [UInt8], untilFull: Bool, reading read: () throws -> Void) throws {
-        if untilFull {
-            var rest = bytes[...]
-            while !rest.isEmpty {
-                let count = rest.withUnsafeBytes {
-                    Glibc.send(
-                        descriptor.number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT.rawValue))
-                }
-                guard count > 0 else { break }
-                rest = rest.dropFirst(count)
+    /// Sends bytes until that would block.
+    func sendUntilFull(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes {
+                Glibc.send(descriptor.number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
             }
-            return try read()
+            guard count > 0 else { return }
+            rest = rest.dropFirst(count)
         }
+    }
+
+    /// Sends bytes on a thread of its own, so that responses can be read meanwhile.
+    func startSending(_ bytes: [UInt8]) {
         nonisolated(unsafe) let wire = self
-        let sender = Thread { try? wire.send(bytes) }
-        sender.start()
-        try read()
+        Thread.detachNewThread { try? wire.send(bytes) }
     }
 
     func send(_ bytes: [UInt8]) throws {
