@@ -19,15 +19,14 @@ final class GatewayCore {
     /// The number of evaluations of all flags that wait for their next time slice.
     var waitingEvaluations = 0
     private var timer: RepeatedTask?
-    /// Succeeds once the agent has answered for each namespace, or after a pause.
-    private let firstAnswers: EventLoopPromise<Void>
+    /// Set by ``waitForAnswers()``; succeeds once the agent has answered for each namespace, or after a pause.
+    private var firstAnswers: EventLoopPromise<Void>?
     /// Set by ``shutDown()``; succeeds once all connections are closed.
     private var end: EventLoopPromise<Void>?
 
     /// - Parameter maxConnections: the limit of the settings, or a lower one
     init(_ settings: GatewaySettings, _ access: AccessControl, maxConnections: Int, on loop: any EventLoop) {
         (self.settings, self.access, self.maxConnections, self.loop) = (settings, access, maxConnections, loop)
-        firstAnswers = loop.makePromise()
         namespaces = Dictionary(
             uniqueKeysWithValues: settings.namespaces.map { ($0.name, ServedNamespace($0)) })
     }
@@ -37,14 +36,22 @@ final class GatewayCore {
     /// Changes the state of a namespace.
     func change(_ name: String, _ body: (ServedNamespace) -> Void) {
         namespaces[name].map(body)
-        if namespaces.values.allSatisfy(\.hasAnswer) { firstAnswers.succeed() }
+        if namespaces.values.allSatisfy(\.hasAnswer) { endWait() }
     }
 
     /// Waits until the agent has sent or refused a snapshot of each namespace, for at most two seconds. Requests that arrive
     /// at the start are then served. Called once.
     func waitForAnswers() -> EventLoopFuture<Void> {
-        loop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.firstAnswers.succeed() }
-        return firstAnswers.futureResult
+        if namespaces.values.allSatisfy(\.hasAnswer) { return loop.makeSucceededVoidFuture() }
+        let promise = loop.makePromise(of: Void.self)
+        firstAnswers = promise
+        loop.assumeIsolated().scheduleTask(in: .seconds(2)) { self.endWait() }
+        return promise.futureResult
+    }
+
+    private func endWait() {
+        firstAnswers?.succeed()
+        firstAnswers = nil
     }
 
     // MARK: Connections

@@ -133,9 +133,10 @@ package struct GatewaySettings: Sendable {
         }
         access = chosen.first ?? .socketPermissions
         hosts =
-            try object.strings("hosts", "host names without a port, not empty; an IPv6 address is in brackets") {
+            try object.strings("hosts", "host names without a port; an IPv6 address is in brackets") {
                 !$0.isEmpty && ($0.hasPrefix("[") ? $0.hasSuffix("]") : !$0.contains(":"))
             } ?? ["localhost", "127.0.0.1"]
+        if hosts.isEmpty { throw object.problem("hosts", "must name a host, or no request is served") }
         // A browser sends an origin without a path, and "null" for pages without one.
         origins =
             try object.strings("origins", "origins without a path, such as \"https://example.org\"") {

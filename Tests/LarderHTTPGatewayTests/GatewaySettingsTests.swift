@@ -9,7 +9,7 @@ struct GatewaySettingsTests {
         let settings = try GatewaySettings.parse(
             Array("{ namespaces: { shop: { flags: 'switches' } } }".utf8), "http.json")
         #expect(
-            settings.listen.description == "[IPv4]127.0.0.1/127.0.0.1:8016" && settings.access == .socketPermissions)
+            settings.listen.description == "[IPv4]127.0.0.1:8016" && settings.access == .socketPermissions)
         #expect(settings.hosts == ["localhost", "127.0.0.1"] && settings.origins.isEmpty)
         #expect(settings.maxConnections == 1000 && settings.maxBodyBytes == 65_536)
         let namespace = try #require(settings.namespaces.first)
@@ -32,7 +32,7 @@ struct GatewaySettingsTests {
             ("{\n access: 'all', namespaces: { a: {} } }", ":2: access must be \"anyone\""),
             ("{ access: 'anyone',\n tokenFile: '/x' }", ":1: access cannot be combined"),
             ("{ limits: { connections: 0 } }", ":1: limits.connections must be a whole number from 1"),
-            ("{ hosts: 'a' }", ":1: hosts must be an array"), ("{ hosts: [] }", ":1: hosts must be an array"),
+            ("{ hosts: 'a' }", ":1: hosts must be an array"), ("{ hosts: [] }", ":1: hosts must name a host"),
             ("{\n namespaces: { shop: {} } }", ":2: namespaces.shop serves nothing; add flags"),
             (
                 "{ namespaces: { 'a/..': { config: true } } }",
