@@ -129,7 +129,7 @@ struct HostileClientTests {
     @Test("many requests that arrive at once are answered in order, and do not exhaust the stack")
     func flood() async throws {
         let gateway = try await Self.gateway()
-        let requests = (0..<20_000).map { "GET /\($0) HTTP/1.1\r\nHost: \($0 % 2 == 0 ? "localhost" : "evil")\r\n\r\n" }
+        let requests = (0..<3000).map { "GET /\($0) HTTP/1.1\r\nHost: \($0 % 2 == 0 ? "localhost" : "evil")\r\n\r\n" }
         nonisolated(unsafe) let wire = try Wire(gateway.port)
         wire.startSending(Array(requests.joined().utf8))
         let statuses = try await onThread { try requests.map { _ in try wire.response().status } }
@@ -140,8 +140,8 @@ struct HostileClientTests {
     @Test("a client that disconnects without reading the responses to many requests does no harm")
     func abandonedFlood() async throws {
         let gateway = try await Self.gateway()
-        let requests = Array(String(repeating: "GET / HTTP/1.1\r\nHost: evil\r\n\r\n", count: 200_000).utf8)
-        for _ in 0..<5 {
+        let requests = Array(String(repeating: "GET / HTTP/1.1\r\nHost: evil\r\n\r\n", count: 100_000).utf8)
+        for _ in 0..<2 {
             let wire = try Wire(gateway.port)
             wire.sendUntilFull(requests)
             wire.close()
