@@ -16,7 +16,7 @@ package struct GatewayCommand {
         \(LarderSocket.systemPath). SIGTERM and SIGINT end it after the requests in progress.
 
           --settings FILE    read this settings file (default: \(defaultSettings))
-          --check-settings   check the settings and exit
+          --check-settings   check the settings and exit; root checks them with the rights of the user \(account)
           --version          show the version
           --help             show this text
 
@@ -25,6 +25,8 @@ package struct GatewayCommand {
 
         """
     private static let defaultSettings = "/etc/larder/http.json"
+    /// The user of the packaged service.
+    private static let account = "larder-http"
 
     /// Runs the program. Must be called before the process has other threads.
     package static func main(_ arguments: [String]) -> Never {
@@ -50,6 +52,7 @@ package struct GatewayCommand {
             default: end(64, "larder-http: unknown argument or missing value: \(argument); try --help\n")
             }
         }
+        if onlyChecks, geteuid() == 0 { giveUpRoot() }
         let settings: GatewaySettings
         do throws(GatewaySettingsError) {
             settings = try GatewaySettings.load(from: path)
@@ -85,6 +88,16 @@ package struct GatewayCommand {
         sigwait(&signals, &received)
         stop.yield()
         while true { pause() }
+    }
+
+    /// Takes the rights of the service's user, if the host has one, so that files which only root can read are errors.
+    private static func giveUpRoot() {
+        guard let record = getpwnam(account)?.pointee else { return }
+        if initgroups(account, record.pw_gid) != 0 || setgid(record.pw_gid) != 0 || setuid(record.pw_uid) != 0 {
+            end(
+                1,
+                "larder-http: cannot check the settings as the user \(account): \(String(cString: strerror(errno)))\n")
+        }
     }
 
     /// Raises the soft limit of open files to the hard limit (getrlimit(2)), because each connection needs a descriptor.

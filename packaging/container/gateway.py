@@ -101,6 +101,11 @@ def the_gateway_requires_the_token_of_the_guide_and_serves_values():
     usual = SETTINGS.read_text(encoding="utf-8")
     SETTINGS.write_text(example + "\n", encoding="utf-8")
     try:
+        expect("are valid" in run("larder-http", "--check-settings"), "the settings of the guide are invalid")
+        Path("/etc/larder/http.token").chmod(0o600)
+        refused = run("larder-http", "--check-settings", status=78)
+        expect("larder-http" in refused and "Permission denied" in refused, refused)
+        Path("/etc/larder/http.token").chmod(0o640)
         run("systemctl", "restart", "larder-http.service")
         token = Path("/etc/larder/http.token").read_text(encoding="utf-8").strip()
 

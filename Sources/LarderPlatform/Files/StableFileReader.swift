@@ -86,13 +86,16 @@ package struct StableFileReader {
         }
         // A file of root may be readable by its group, so that an agent that does not run as root can use the file.
         guard status.st_mode & (isRoots ? 0o037 : 0o077) == 0 else {
-            let group = AccountText.ofGroup(getegid()).shellWord
+            let file = path.shellWord
+            let remedy =
+                if isRoots, geteuid() != 0 {
+                    "chgrp \(AccountText.ofGroup(getegid()).shellWord) \(file) && chmod 640 \(file)"
+                } else {
+                    // A file of root with another group is one for a program that does not run as root.
+                    isRoots && status.st_gid != 0 ? "chmod 640 \(file)" : "chmod 600 \(file)"
+                }
             throw FileReadError(
-                .exposed, path,
-                "it contains a secret that other users can read or change; run: "
-                    + (isRoots && geteuid() != 0
-                        ? "chgrp \(group) \(path.shellWord) && chmod 640 \(path.shellWord)"
-                        : "chmod 600 \(path.shellWord)"))
+                .exposed, path, "it contains a secret that other users can read or change; run: \(remedy)")
         }
     }
 
