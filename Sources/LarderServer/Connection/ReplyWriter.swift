@@ -9,7 +9,7 @@ import NIOCore
 struct ReplyWriter {
     /// Bodies of events up to this size are copied into the output buffer. Larger ones are passed to the system call as a
     /// second buffer.
-    private static let smallEventBytes = 4096
+    fileprivate static let smallEventBytes = 4096
 
     /// Output of at least this size is sent before the next request is served.
     private static let largeOutputBytes = 64 * 1024
@@ -133,23 +133,6 @@ struct ReplyWriter {
     }
 
     // MARK: Output
-
-    /// Writes an event of a subscription.
-    @inline(__always)  // 4 % of the instructions of an event
-    func event(_ body: ByteBuffer, of subscription: Int, sequence: Int, skipped: Int = 0) {
-        let isSmall = body.readableBytes <= Self.smallEventBytes
-        body.withUnsafeReadableBytes { bytes in
-            ConfigEvent.append(
-                subscription: subscription, sequence: sequence, skipped: skipped,
-                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0),
-                to: &connection.loop.output.writer)
-        }
-        if isSmall {
-            flush()
-        } else {
-            flush(then: body)
-        }
-    }
 
     /// Sends the output with one system call.
     func flush() {
@@ -285,6 +268,25 @@ struct ReplyWriter {
         case .hangUpLater:
             connection.waitUntilWritable(false)
             loop.eventLoop.assumeIsolated().execute { [connection] in connection.hangUp() }
+        }
+    }
+}
+
+extension Connection {
+    /// Writes an event of a subscription. A method of the connection takes 4 % fewer instructions than one of
+    /// ``ReplyWriter``.
+    func writeEvent(_ body: ByteBuffer, of subscription: Int, sequence: Int, skipped: Int = 0) {
+        let isSmall = body.readableBytes <= ReplyWriter.smallEventBytes
+        body.withUnsafeReadableBytes { bytes in
+            ConfigEvent.append(
+                subscription: subscription, sequence: sequence, skipped: skipped,
+                body: isSmall ? bytes : UnsafeRawBufferPointer(start: nil, count: 0),
+                to: &loop.output.writer)
+        }
+        if isSmall {
+            output.flush()
+        } else {
+            output.flush(then: body)
         }
     }
 }

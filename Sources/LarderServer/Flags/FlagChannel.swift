@@ -220,7 +220,7 @@ final class FlagSubscription: ConnectionSubscription {
         let body = ConfigEvent.body(
             namespace: publication.namespace, epoch: publication.epoch, revision: revision,
             state: ConfigState(publication.current.freshness), content: content)
-        connection.output.event(ByteBuffer(bytes: body), of: id, sequence: sequence)
+        connection.writeEvent(ByteBuffer(bytes: body), of: id, sequence: sequence)
     }
 
     func end(_ reason: ConfigEvent.Reason) {

@@ -78,7 +78,7 @@ final class Subscription: ConnectionSubscription {
         case .send(let event): send(event)
         case .postpone: connection.subscriptions.addLagging(self)
         case .sendEnd(let reason, let sequence):
-            connection.output.event(topic.encode(.end(reason)), of: id, sequence: sequence)
+            connection.writeEvent(topic.encode(.end(reason)), of: id, sequence: sequence)
             remove()
             connection.closeIfDone()
         }
@@ -88,7 +88,7 @@ final class Subscription: ConnectionSubscription {
         let body = topic.body(of: event, mode)
         connection.loop.traffic.eventsSent += 1
         connection.loop.traffic.eventsSkipped += event.skipped
-        connection.output.event(body, of: id, sequence: event.sequence, skipped: event.skipped)
+        connection.writeEvent(body, of: id, sequence: event.sequence, skipped: event.skipped)
     }
 
     // MARK: End
