@@ -150,7 +150,7 @@ struct HostileClientTests {
         await gateway.shutDown()
     }
 
-    @Test("a client that waits before it sends the body is told to continue, or gets the error at once")
+    @Test("a client that waits before it sends the body gets 100, or the error at once")
     func expectation() async throws {
         let gateway = try await Self.gateway()
         func head(_ target: String) -> String {

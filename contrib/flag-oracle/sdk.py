@@ -102,7 +102,7 @@ class Gateway:
 
     def request(self, path, body=None, **headers):
         """Returns the status, the header fields, and the body."""
-        data = None if body is None else json.dumps(body).encode()
+        data = json.dumps(body).encode() if body is not None else None
         fields = {"Authorization": f"Bearer {TOKEN}", **{name.replace("_", "-"): value for name, value in headers.items()}}
         try:
             with urllib.request.urlopen(urllib.request.Request(self.url + path, data, fields), timeout=30) as response:

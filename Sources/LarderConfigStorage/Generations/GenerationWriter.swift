@@ -199,7 +199,7 @@ package final class GenerationWriter: Sendable {
     }
 
     /// Repeats the write that ``retry(_:)`` has passed.
-    /// - Returns: false if it failed again; true if there is none
+    /// - Returns: false if it failed again
     private func repeatFailedWrite() async -> Bool {
         guard let body = state.withLock({ $0.retry }) else { return true }
         do throws(FileError) {

@@ -237,7 +237,7 @@ struct RestartTests {
         let clock = ManualClock()
         fixture.clock = clock
         defer { fixture.remove() }
-        // A directory in the place of the temporary file makes each write of `reserved` fail, and no other write.
+        // The directory has the name of a temporary file, so each write of `reserved` fails, and no other write does.
         let obstacle = fixture.directory + "/reserved.tmp"
         try FileManager.default.createDirectory(atPath: obstacle, withIntermediateDirectories: true)
         let store = try await fixture.open()

@@ -136,7 +136,7 @@ struct MassDeletionTests {
         #expect(deletion.exceeds(percent: 90) == isTooMuch)
     }
 
-    @Test("a document that keeps only its version is rejected, wherever the settings say that the version is")
+    @Test("a document that keeps only its version is rejected, also if the settings name another path for the version")
     func onlyVersion() async throws {
         var fixture = StoreFixture()
         fixture.maximumDeletion = 90
