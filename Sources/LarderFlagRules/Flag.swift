@@ -10,6 +10,16 @@ package final class Flag: Sendable {
     /// Why the flag cannot be evaluated. A disabled flag with a malformed rule has a problem, but its outcome is
     /// ``FlagReason/disabled``.
     package let problem: FlagProblem?
+
+    /// What is wrong with the flag, for lists: the ``problem``, or a default variant without a value. Such a flag can be
+    /// evaluated for the contexts for which its rule selects another variant.
+    package var listedProblem: FlagProblem? {
+        if let problem { return problem }
+        guard let defaultVariant, value(of: defaultVariant) == nil else { return nil }
+        return FlagProblem(
+            code: .general, message: Self.missing(defaultVariant, "defaultVariant is"),
+            path: JSONPath(["flags", name, "defaultVariant"]))
+    }
     private let members: Members
     private let rule: Rule?
 
@@ -126,15 +136,21 @@ package final class Flag: Sendable {
         }
     }
 
+    /// The value of a variant; nil if there is no such variant, or if its value is null.
+    private func value(of variant: String) -> JSONValue? {
+        variants.first { $0.name.isSpelled(as: variant) }.flatMap { $0.value.isNull ? nil : $0.value }
+    }
+
+    private static func missing(_ variant: String, _ source: String) -> String {
+        "\(source) \"\(variant.prefix(100))\", but there is no value for this variant"
+    }
+
     /// The outcome for a variant. Nil selects the default of the caller.
     private func outcome(_ reason: FlagReason, _ variant: String?, _ type: FlagValueType?) -> FlagOutcome {
         guard let variant else { return FlagOutcome(reason: .isDefault, metadata: metadata) }
-        guard let value = variants.first(where: { $0.name.isSpelled(as: variant) })?.value, !value.isNull else {
+        guard let value = value(of: variant) else {
             let source = reason == .targetingMatch ? "the rule selects" : "defaultVariant is"
-            return .failure(
-                .general,
-                "flag \"\(name)\": \(source) \"\(variant.prefix(100))\", but there is no value for this variant",
-                metadata: metadata)
+            return .failure(.general, "flag \"\(name)\": \(Self.missing(variant, source))", metadata: metadata)
         }
         if let type, !type.accepts(value) {
             return .failure(

@@ -87,6 +87,20 @@ struct FlagSetTests {
         #expect(flag.hasTargeting)
     }
 
+    @Test(
+        "a default variant without a value is a problem for the list, and an error only where it is selected",
+        arguments: [#"{"a": 1}"#, #"{"a": 1, "b": null}"#])
+    func defaultWithoutValue(variants: String) throws {
+        let targeting = #""targeting": {"if": [{"==": [{"var": "x"}, 1]}, "a"]}"#
+        let flag = try Self.flag(
+            #""state": "ENABLED", "variants": \#(variants), "defaultVariant": "b", \#(targeting)"#)
+        #expect(flag.problem == nil)
+        #expect(flag.listedProblem?.path.pointer == "/flags/flag/defaultVariant")
+        #expect(flag.listedProblem?.message == #"defaultVariant is "b", but there is no value for this variant"#)
+        #expect(flag.evaluate(context: FlagContext(), now: 0).errorCode == .general)
+        #expect(flag.evaluate(context: FlagContext(["x": 1]), now: 0).variant == "a")
+    }
+
     @Test("a set that is not an object has a problem and no flags", arguments: ["[]", "1", #"{"flags": []}"#, "null"])
     func malformedSet(text: String) throws {
         let flags = try Self.set(text)

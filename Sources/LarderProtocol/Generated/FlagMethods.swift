@@ -262,7 +262,7 @@ package enum FlagList: WireMethod, AuthorizedMethod {
         package var hasTargeting: Bool?
         /// Whether the rule uses `$flagd.timestamp`.
         package var usesTime: Bool?
-        /// Why the flag cannot be evaluated; nil if it can.
+        /// Why the flag cannot be evaluated, or that its default variant has no value; nil if neither is so.
         package var problem: String?
         /// Whether the flag contains a secret, so that its other members are left out.
         package var isMasked: Bool

@@ -66,7 +66,8 @@ final class CompiledFlags: Sendable {
 
     /// An upper bound of the length of a flag's outcome, or of its entry in the list, as JSON, in bytes.
     private static func replyBytes(of flag: Flag) -> Int {
-        flag.variants.reduce(flag.metadata.textSize + 12 * flag.name.utf8.count + 1024) {
+        let names = flag.name.utf8.count + (flag.defaultVariant?.utf8.count ?? 0)
+        return flag.variants.reduce(flag.metadata.textSize + 12 * names + 1024) {
             $0 + $1.value.textSize + 6 * $1.name.utf8.count + 3
         }
     }

@@ -107,7 +107,7 @@ extension FlagList.Flag {
             self.init(
                 flag: flag.name, isEnabled: flag.isEnabled, variants: flag.variants.map(\.name),
                 defaultVariant: flag.defaultVariant, hasTargeting: flag.hasTargeting, usesTime: flag.usesTime,
-                problem: flag.problem.map { "\(FlagSet.path($0.path, member: member)): \($0.message)" })
+                problem: flag.listedProblem.map { "\(FlagSet.path($0.path, member: member)): \($0.message)" })
         }
     }
 }

@@ -1743,7 +1743,7 @@ class FlagSummary(TypedDict):
     defaultVariant: Name of the default variant; absent if the flag has none.
     targeting: Whether the flag has a rule.
     usesTime: Whether the rule uses `$flagd.timestamp`.
-    problem: Why the flag cannot be evaluated; absent if it can.
+    problem: Why the flag cannot be evaluated, or that its default variant has no value; absent if neither is so.
     masked: The flag contains a secret, so its other members are left out; absent otherwise.
     """
 
