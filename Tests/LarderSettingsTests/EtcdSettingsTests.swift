@@ -119,7 +119,7 @@ struct EtcdSettingsTests {
         let error = #expect(throws: SettingsError.self) {
             try etcd("endpoints: ['http://u:hidden@h'], prefix: '/c'")
         }
-        #expect(error?.description.contains("contains a user name or password") == true)
+        #expect(error?.description.contains("contains a user name or password; remove it, and give \"user\"") == true)
         #expect(error?.description.contains("hidden") == false)
     }
 

@@ -77,7 +77,7 @@ struct ProxySettingsTests {
             ("'direct'", "must be an object, \"environment\" or \"none\", not \"direct\""),
             ("{ url: 'https://p' }", "proxy.url must be an http URL without a path"),
             ("{ url: 'http://p/x' }", "proxy.url must be an http URL without a path"),
-            ("{ url: 'http://u:s3cret@p' }", "proxy.url contains a user name or password"),
+            ("{ url: 'http://u:s3cret@p' }", "remove it, and give \"user\" and \"passwordFile\""),
             ("{ url: 'http://p', user: 'u' }", "proxy.user needs a password"),
             ("{ url: 'http://p', passwordFile: '/p' }", "proxy has a password but no \"user\""),
             ("{ url: 'http://p', noProxy: ['a b'] }", "proxy.noProxy[0] must be a domain"),

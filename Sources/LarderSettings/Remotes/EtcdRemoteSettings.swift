@@ -39,7 +39,7 @@ extension EtcdSourceSettings {
         }
         for (index, endpoint) in endpoints.enumerated() {
             // The URL is not shown, because it may contain a password.
-            if let problem = HTTPURLCheck.problem(of: endpoint) ?? pathProblem(of: endpoint) {
+            if let problem = HTTPURLCheck.problem(of: endpoint, hasUser: true) ?? pathProblem(of: endpoint) {
                 throw reader.failure("endpoints", "is invalid: element \(index + 1) \(problem)")
             }
         }

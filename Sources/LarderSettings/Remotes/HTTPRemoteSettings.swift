@@ -64,9 +64,15 @@ enum HTTPURLCheck {
     ///
     /// A user name or password is rejected (RFC 9110, section 4.2.4), because the URL appears in logs and in
     /// `config.status`.
-    static func problem(of url: String) -> String? {
+    ///
+    /// - Parameter hasUser: whether the settings have a user and a password beside the URL, and no headers
+    static func problem(of url: String, hasUser: Bool = false) -> String? {
         // No message shows the URL, because it may contain a password.
-        do throws(InvalidURL) { _ = try FetchURL(parsing: url) } catch { return error.reason }
+        do throws(InvalidURL) {
+            _ = try FetchURL(parsing: url)
+        } catch {
+            return (hasUser ? error.besideUser : error).reason
+        }
         if url.contains("#") { return "must not contain a fragment; remove the \"#\" and everything after it" }
         guard let bad = url.unicodeScalars.first(where: { !isURLCharacter($0) }) else { return nil }
         return "must not contain \"\(JSON5Shown.printable(bad))\"; write it percent-encoded (RFC 3986)"

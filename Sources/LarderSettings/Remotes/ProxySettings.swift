@@ -108,7 +108,9 @@ extension ProxySettings {
         }
         var server: Server
         // The URL is not shown, because it may contain a password.
-        do throws(InvalidURL) { server = try Server(url) } catch { throw reader.failure("url", error.reason) }
+        do throws(InvalidURL) { server = try Server(url) } catch {
+            throw reader.failure("url", error.besideUser.reason)
+        }
         server.user = try reader.string("user", expected: "a user's name without \":\", in quotes") {
             !$0.isEmpty && !$0.contains(":")
         }

@@ -120,6 +120,10 @@ package struct InvalidURL: Error, Sendable, Hashable {
         reason: "is not an absolute http or https URL; begin it with \"http://\" or \"https://\"")
     static let credentials = InvalidURL(
         reason: "contains a user name or password; remove it, and send credentials in \"headers\" in the settings")
+    /// ``credentials`` for settings beside which a user and a password can be given.
+    private static let userCredentials = InvalidURL(
+        reason: "contains a user name or password; remove it, and give \"user\" and \"passwordFile\" (or "
+            + "\"passwordCredential\") beside it")
     static let control = InvalidURL(reason: "contains a space or a control character; percent-encode it")
     static let noHost = InvalidURL(reason: "has no host; write one after \"//\"")
     static let hostIsNotASCII = InvalidURL(
@@ -134,4 +138,7 @@ package struct InvalidURL: Error, Sendable, Hashable {
         reason:
             "has no valid IPv6 address between \"[\" and \"]\"; write one without a zone, or a name without brackets")
     static let port = InvalidURL(reason: "has a port that is not a number from 1 to 65535; correct it")
+
+    /// The same problem, of a setting beside which a user and a password can be given instead of headers.
+    package var besideUser: InvalidURL { self == .credentials ? .userCredentials : self }
 }
