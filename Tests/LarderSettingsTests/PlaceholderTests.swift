@@ -101,6 +101,7 @@ struct PlaceholderTests {
     func refusals() {
         for (text, expected) in [
             ("{hostName}", "unknown placeholder {hostName}; write {hostname}"), ("{hostid}", "write {hostId}"),
+            ("{host}", "unknown placeholder {host}; known are {hostname}, {hostId} and {label:NAME}"),
             ("{colour}", "unknown placeholder {colour}; known are {hostname}, {hostId} and {label:NAME}"),
             ("%H", "contains %H, a specifier of systemd, which is not replaced here; write {hostname}"),
             ("${HOSTNAME}", "contains a variable of the environment, which is not replaced here; write {hostname}"),

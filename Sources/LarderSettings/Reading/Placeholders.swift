@@ -183,10 +183,9 @@ struct Placeholders {
             let isWord = !name.isEmpty && name.utf8.count <= 32 && name.utf8.allSatisfy(Self.isNameByte)
             // The text between braces may be part of a secret if it is not like a placeholder.
             guard isWord else { throw Problem("contains an unknown placeholder; \(Self.advice)") }
-            let nearest = ["hostname", "hostId"].first {
-                NearestName.distance(name.lowercased(), $0.lowercased()) <= 2
-            }
-            let form = nearest.map { "write {\($0)}, or {{ and }} for braces" } ?? Self.advice
+            // A name that is only similar, such as {host}, may mean either.
+            let meant = ["hostname", "hostId"].first { $0.lowercased() == name.lowercased() }
+            let form = meant.map { "write {\($0)}, or {{ and }} for braces" } ?? Self.advice
             throw Problem("contains an unknown placeholder {\(name)}; \(form)")
         }
     }
