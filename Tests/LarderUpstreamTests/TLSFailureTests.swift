@@ -70,6 +70,14 @@ struct TLSFailureTests {
         #expect(text.contains("install ca-certificates"))
     }
 
+    @Test("if the server closes the connection during the handshake, the text says that it may not use TLS")
+    func closed() {
+        let text = TLSFailure(
+            description: "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: EOF during handshake]))"
+        ).text
+        #expect(text.hasPrefix("it closed the connection during the TLS handshake; it may not use TLS: "))
+    }
+
     @Test("a certificate for another name is reported; unknown descriptions are kept without source locations")
     func others() {
         let name = "NIOSSLExtraError.failedToValidateHostname: Couldn't find h in certificate from peer"

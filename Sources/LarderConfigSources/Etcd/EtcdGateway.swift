@@ -84,7 +84,9 @@ final class EtcdGateway: Sendable {
         }
         if head.status == 404 {
             return EtcdError(
-                .unavailable, "\(endpoint) has no etcd gateway at /v3; use etcd 3.4 or newer")
+                .unavailable,
+                "\(endpoint) has no etcd gateway at /v3; use the client port, which is 2379 unless configured (2380 is for "
+                    + "members), and etcd 3.4 or newer")
         }
         return EtcdError(.unavailable, head.problem?.message ?? "\(endpoint) returned status \(head.status)")
     }

@@ -100,6 +100,9 @@ struct TLSFailure: Sendable {
         isUntrusted = reasons.contains("CERTIFICATE_VERIFY_FAILED")
         if description.contains("failedToValidateHostname") {
             text = "its certificate is for another name; use a name in the certificate, or replace it"
+        } else if description.contains("EOF during handshake") {
+            text =
+                "it closed the connection during the TLS handshake; it may not use TLS: check the port, or try http://"
         } else if description.hasSuffix("unknownError([])") {
             // BoringSSL reports an empty list of errors if it finds no authority certificates to load.
             text =
