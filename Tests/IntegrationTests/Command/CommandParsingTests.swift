@@ -200,7 +200,10 @@ struct CommandParsingTests {
         #expect(try parse("a=\"=1\"") == ("a", .equals("=1")))
         #expect(try parse("a.b") == ("a.b", .exists(true)))
         #expect(try parse("!a.b") == ("a.b", .exists(false)))
-        for text in ["a=null", "a..b", "a={", "a==1", "a>=1", "a<=1", "a = 1", "a= 1", "a !=1"] {
+        #expect(try parse("/a>b") == ("/a>b", .exists(true)))
+        for text in [
+            "a=null", "a..b", "a={", "a==1", "a>=1", "a<=1", "a = 1", "a= 1", "a !=1", "a>5", "!a<5", "a<b=1",
+        ] {
             #expect(throws: Failure.self, "\(text)") { try parse(text) }
         }
     }

@@ -77,8 +77,8 @@ struct WaitCommand: AsyncParsableCommand {
         abstract: "Wait until the configuration meets a condition.",
         discussion: """
             CONDITION is PATH=VALUE, PATH!=VALUE, PATH (a value exists) or !PATH (no value exists). VALUE is parsed as \
-            JSON; if it is not JSON, it is used as a string. With --string it is always a string. Returns at once if \
-            the condition already holds. Prints the value. Exits with status 6 if --timeout expires, \
+            JSON; if it is not JSON, it is used as a string. With --string it is always a string. A path that contains \
+            < or > is written as a JSON Pointer, such as /a>b. Returns at once if the condition already holds. Prints the value. Exits with status 6 if --timeout expires, \
             which is 30 seconds unless given. Until then, it also waits for an agent that is not running; if there is \
             none at that time, the exit status is 5.
 
@@ -146,7 +146,9 @@ struct WaitCommand: AsyncParsableCommand {
     static func parse(_ text: String, isString: Bool) throws(Failure) -> (JSONPath, ConfigWait.Condition) {
         guard let sign = text.firstIndex(of: "=") else {
             let isAbsent = text.hasPrefix("!")
-            return (try PathArgument.parse(isAbsent ? String(text.dropFirst()) : text), .exists(!isAbsent))
+            let name = isAbsent ? text.dropFirst() : text[...]
+            try refuseComparison(in: name)
+            return (try PathArgument.parse(String(name)), .exists(!isAbsent))
         }
         let isOther = text[..<sign].hasSuffix("!")
         let name = isOther ? text[..<sign].dropLast() : text[..<sign]
@@ -154,12 +156,9 @@ struct WaitCommand: AsyncParsableCommand {
         // An operator of another language, such as `<=` or `==`, is most likely a mistake. Without this error, the
         // condition would never hold.
         if let last = name.last, "<> ".contains(last) || rest.hasPrefix("=") || rest.hasPrefix(" ") {
-            throw Failure(
-                .usage,
-                "the condition for \"\(name)\" is invalid; write PATH=VALUE or PATH!=VALUE without spaces around the "
-                    + "operator; if VALUE itself begins with \"=\" or a space, write it as a JSON string, such as "
-                    + "'path=\"=x\"'")
+            throw invalid(name)
         }
+        try refuseComparison(in: name)
         let path = try PathArgument.parse(String(name))
         let value = try ValueArgument.parse(String(rest), isString: isString)
         if value.isNull {
@@ -167,5 +166,20 @@ struct WaitCommand: AsyncParsableCommand {
                 .usage, "a value is never null; write !\(path) to wait until there is no value, or add --string")
         }
         return (path, isOther ? .notEquals(value) : .equals(value))
+    }
+
+    /// Refuses `<` and `>` in a path: they are most likely operators. A JSON Pointer may contain them.
+    private static func refuseComparison(in name: Substring) throws(Failure) {
+        if !name.hasPrefix("/"), let sign = name.firstIndex(where: { "<>".contains($0) }) {
+            throw invalid(name[..<sign])
+        }
+    }
+
+    private static func invalid(_ path: Substring) -> Failure {
+        Failure(
+            .usage,
+            "the condition for \"\(path)\" is invalid; write PATH=VALUE or PATH!=VALUE without spaces around the "
+                + "operator; if VALUE itself begins with \"=\" or a space, write it as a JSON string, such as "
+                + "'path=\"=x\"'")
     }
 }
