@@ -60,13 +60,21 @@ enum ChangeFile {
             guard let equals = line.firstIndex(of: "=") else {
                 throw Failure(.usage, "\(place): this line is neither PATH=VALUE nor unset PATH")
             }
+            let (name, text) = (line[..<equals], line[line.index(after: equals)...])
+            // Without this error, the blanks would silently be parts of the name and the value.
+            if name.last?.isWhitespace == true || text.first?.isWhitespace == true {
+                throw Failure(
+                    .usage,
+                    "\(place): there is a blank beside \"=\"; remove it; if it is part of the name or the value, write a "
+                        + "JSON object of paths and values instead of lines")
+            }
             let value: JSONValue
             do throws(Failure) {
-                value = try ValueArgument.parse(String(line[line.index(after: equals)...]), isString: false)
+                value = try ValueArgument.parse(String(text), isString: false)
             } catch {
                 throw Failure(.usage, "\(place): \(error.message)")
             }
-            changes.append(ConfigApply.Change(.set(value), at: try path(String(line[..<equals]), place)))
+            changes.append(ConfigApply.Change(.set(value), at: try path(String(name), place)))
         }
         return changes
     }

@@ -27,14 +27,14 @@ struct ChangeFileTests {
             # a comment
 
             search.limit=25
-            /a.b/c = {"x": "="}
+            /a.b/c={"x": "="}
             unset search.offset
             name=plain text
             """
         #expect(
             try parse(text) == [
                 ConfigApply.Change(.set(25), at: JSONPath(parsing: "search.limit")),
-                ConfigApply.Change(.set(["x": "="]), at: JSONPath(parsing: "/a.b/c ")),
+                ConfigApply.Change(.set(["x": "="]), at: JSONPath(parsing: "/a.b/c")),
                 ConfigApply.Change(.unset, at: JSONPath(parsing: "search.offset")),
                 ConfigApply.Change(.set("plain text"), at: JSONPath(parsing: "name")),
             ])
@@ -68,6 +68,9 @@ struct ChangeFileTests {
     @Test("errors name the file, and the line or the index of the change")
     func errors() {
         #expect(message("a=1\nb")?.hasPrefix("f:2: this line is neither") == true)
+        for text in ["n = 5", "n =5", "n= 5", "n\t=5"] {
+            #expect(message(text)?.hasPrefix("f:1: there is a blank beside \"=\"; remove it") == true, "\(text)")
+        }
         #expect(message("=1")?.hasPrefix("f:1: the path is empty") == true)
         #expect(message("a={\"x\"")?.hasPrefix("f:1: VALUE begins like JSON") == true)
         #expect(message("{a: }")?.hasPrefix("f:1:5: ") == true)

@@ -125,14 +125,17 @@ struct UsageMessageTests {
     func files() throws {
         for text in [
             "key=-----BEGIN\n\(Self.secret)", "a..\(Self.secret)=1", "key={\(Self.secret)", "{key: \(Self.secret)}",
-            "{\(Self.secret)}", "{key: 1\(Self.secret)}", "unset a..\(Self.secret)",
+            "{\(Self.secret)}", "{key: 1\(Self.secret)}", "unset a..\(Self.secret)", "key = \(Self.secret)",
         ] {
             let failure = #expect(throws: LarderCommand.Failure.self) {
                 try ChangeFile.parse(Array(text.utf8), name: "f")
             }
             #expect(failure?.message.contains(Self.secret) == false, "\(failure?.message ?? "")")
         }
-        for text in ["key==\(Self.secret)", "key= \(Self.secret)", "key<=\(Self.secret)", "key={\(Self.secret)"] {
+        for text in [
+            "key==\(Self.secret)", "key= \(Self.secret)", "key<=\(Self.secret)", "key={\(Self.secret)",
+            "key>\(Self.secret)",
+        ] {
             let failure = #expect(throws: LarderCommand.Failure.self) { try WaitCommand.parse(text, isString: false) }
             #expect(failure?.message.contains(Self.secret) == false, "\(failure?.message ?? "")")
         }

@@ -9,8 +9,8 @@ struct ApplyCommand: AsyncParsableCommand {
         commandName: "apply",
         abstract: "Set and remove several overrides as one change, or many in chunks.",
         discussion: """
-            The file has one of three forms. Lines of PATH=VALUE set overrides, with VALUE as for larder set; lines of \
-            unset PATH remove them; empty lines and lines that begin with # are ignored. A JSON object has a member for \
+            The file has one of three forms. Lines of PATH=VALUE set overrides, with VALUE as for larder set and no blanks \
+            around the =; lines of unset PATH remove them; empty lines and lines that begin with # are ignored. A JSON object has a member for \
             each path and its value. A JSON array has the changes as config.apply takes them, with op (set, unset or \
             test), path, value, ttlMilliseconds, ifValue and ifAbsent. As in JSON5, comments, names without quotation \
             marks and trailing commas are allowed. A file with a mistake changes nothing.
