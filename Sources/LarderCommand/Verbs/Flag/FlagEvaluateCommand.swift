@@ -94,13 +94,22 @@ struct FlagEvaluateCommand: AsyncParsableCommand {
         let fallback = try fallback.map { try ValueArgument.parse($0, isString: false, hasStringOption: false) }
         let parameters = FlagEvaluate.Parameters(
             flag: flag.name, context: try context.object, namespace: flag.namespace.namespace, defaultValue: fallback)
-        try await flag.agent.printResult(of: FlagEvaluate.self, parameters) { result in
-            if let value = result.value { return format.format.text(value, isTerminal: Output.isTerminal) }
-            let isMissing = result.errorCode == nil || result.errorCode == FlagErrorCode.flagNotFound.rawValue
-            throw Failure(
-                isMissing ? .notFound : .failure,
-                "flag \"\(flag.name)\" has no value: \(result.errorMessage ?? result.reason); add --default, or find the "
-                    + "cause with larder flag explain")
+        try await flag.agent.connection.withClient { client in
+            var isUnknown = false
+            try await flag.agent.printResult(of: FlagEvaluate.self, parameters, over: client) { result in
+                if let value = result.value { return format.format.text(value, isTerminal: Output.isTerminal) }
+                isUnknown = result.errorCode == FlagErrorCode.flagNotFound.rawValue
+                if isUnknown { return nil }
+                throw Failure(
+                    result.errorCode == nil ? .notFound : .failure,
+                    "flag \"\(flag.name)\" has no value: \(result.errorMessage ?? result.reason); add --default, or find "
+                        + "the cause with larder flag explain")
+            }
+            if isUnknown {
+                // This fails with the name of a similar flag.
+                _ = try await flag.found(over: client)
+                throw Failure(.notFound, "flag \"\(flag.name)\" did not exist; evaluate it again")
+            }
         }
     }
 }
