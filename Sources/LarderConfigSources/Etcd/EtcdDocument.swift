@@ -90,7 +90,7 @@ struct EtcdDocument: Sendable {
         } catch is CancellationError {
             throw Self.cancelled
         } catch {
-            throw Self.rejected("the value of key \(Self.shown(key)) is not JSON: \(error)")
+            throw Self.rejected("the value of key \(Self.shown(key)) is not JSON: \(JSONError.text(error, in: bytes))")
         }
         guard value.kind == .object else {
             throw Self.rejected(
@@ -190,7 +190,7 @@ struct EtcdDocument: Sendable {
                 let first = bytes.first { !" \t\r\n".utf8.contains($0) }
                 guard format == .auto, first != UInt8(ascii: "{"), first != UInt8(ascii: "[") else {
                     throw Self.rejected(
-                        "the value of key \(Self.shown(key)) is not JSON (\(error)); correct it"
+                        "the value of key \(Self.shown(key)) is not JSON: \(JSONError.text(error, in: bytes)); correct it"
                             + (format == .json ? ", or set \"format\" to \"text\" or \"auto\"" : ""))
                 }
             }

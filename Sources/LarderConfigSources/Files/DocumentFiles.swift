@@ -55,7 +55,7 @@ package struct DocumentFiles: Sendable {
         let document = try value(of: file, unless: isCancelled)
         guard document.kind == .object else {
             throw FileReadError(
-                .notAnObject, file.path, "it is JSON, but not an object; put the settings between { and }", at: (1, 1))
+                .notAnObject, file.path, "it is JSON, but not an object; put its members between { and }", at: (1, 1))
         }
         return document
     }
@@ -82,15 +82,9 @@ package struct DocumentFiles: Sendable {
         do {
             return try JSONValue(parsing: bytes, unless: isCancelled)
         } catch let error as JSONError {
-            let before = bytes.prefix(error.offset)
-            let start = before.lastIndex(of: UInt8(ascii: "\n")).map { $0 + 1 } ?? 0
-            // A column counts characters, not bytes.
-            let place = (
-                1 + before.count { $0 == UInt8(ascii: "\n") }, 1 + before[start...].count { $0 & 0xC0 != 0x80 }
-            )
             let isCommented = bytes.dropFirst(error.offset).first == UInt8(ascii: "/")
             let advice = isCommented ? "; rename it to *.json5 to use comments" : ""
-            throw FileReadError(.invalidJSON, path, error.reason + advice, at: place)
+            throw FileReadError(.invalidJSON, path, error.reason + advice, at: error.place(in: bytes))
         } catch {
             throw cancelled(path)
         }

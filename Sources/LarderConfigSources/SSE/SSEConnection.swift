@@ -216,7 +216,8 @@ struct SSEDocumentReader: Sendable {
             throw ConfigError(.cancelled, "an event of \(location) was not parsed; the stream was cancelled")
         } catch {
             let advice = event.data.isEmpty ? "; send heartbeats as comments" : ""
-            throw ConfigError(.rejected, "\(location) sent \(what) that is not JSON: \(error)\(advice)")
+            let reason = JSONError.text(error, in: event.data)
+            throw ConfigError(.rejected, "\(location) sent \(what) that is not JSON: \(reason)\(advice)")
         }
     }
 }

@@ -40,7 +40,9 @@ extension ConfigGet: Method {
     static func missing(
         _ parameters: Parameters, _ current: ConfigPublication.Current, of publication: ConfigPublication
     ) -> WireError {
-        let (path, namespace) = (parameters.path.description.excerpt, parameters.namespace)
+        let (path, namespace) = (parameters.path, parameters.namespace)
+        // Nothing is published if there is not even a whole document.
+        let missing = path.isRoot ? "no configuration" : "no value at \"\(path.description.excerpt)\""
         let status = publication.status
         let problems = status.schema.rejection?.problems ?? status.schema.problems
         if current.snapshot.revision == 0, let first = problems.first {
@@ -53,10 +55,10 @@ extension ConfigGet: Method {
             let reason = status.lastError.map { ": \($0.error.message)" } ?? ""
             return WireError(
                 .unavailable,
-                "no value at \"\(path)\" in namespace \"\(namespace)\": its remote source has not delivered a valid "
+                "\(missing) in namespace \"\(namespace)\": its remote source has not delivered a valid "
                     + "document yet\(reason)")
         }
-        return WireError(.notFound, "no value at \"\(path)\" in namespace \"\(namespace)\"")
+        return WireError(.notFound, "\(missing) in namespace \"\(namespace)\"")
     }
 }
 

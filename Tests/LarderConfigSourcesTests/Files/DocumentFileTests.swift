@@ -63,6 +63,18 @@ struct DocumentFileTests {
         #expect(error?.description.contains(":1:6") == true, "\(error.map { "\($0)" } ?? "")")
     }
 
+    @Test("the error of a text that is not JSON names the line and the column, in characters")
+    func place() {
+        let text = Array("{\"a\": 1,\n \"ä\": x}".utf8)
+        do {
+            _ = try JSONValue(parsing: text)
+            Issue.record("the text is not JSON")
+        } catch {
+            let message = JSONError.text(error, in: text)
+            #expect(message.hasSuffix(" (line 2, column 7)"), "\(message)")
+        }
+    }
+
     @Test("the error of a file that is not JSON5 does not show its values")
     func valuesInErrors() throws {
         try scratch.write("{a: hunter2}", to: "c.json5")
