@@ -65,16 +65,20 @@ struct DoctorReport {
     }
 
     /// The report as one line of JSON.
-    var json: String {
-        let findings: [JSONValue] = findings.map { finding in
-            [
-                "check": .string(finding.check), "level": .string(finding.level.rawValue),
-                "title": .string(finding.title), "detail": .array(finding.detail.map(JSONValue.string)),
-                "advice": .array(finding.advice.map(JSONValue.string)),
-            ]
-        }
-        let report: JSONValue = ["reachable": .bool(isReachable), "findings": .array(findings)]
-        return report.compactText
+    var json: String { (["reachable": .bool(isReachable), "findings": findingsJSON] as JSONValue).compactText }
+
+    /// The report as a member of the JSON of `larder status --check`.
+    var checkJSON: JSONValue { ["headline": .string(headline), "findings": findingsJSON] }
+
+    private var findingsJSON: JSONValue {
+        .array(
+            findings.map { finding in
+                [
+                    "check": .string(finding.check), "level": .string(finding.level.rawValue),
+                    "title": .string(finding.title), "detail": .array(finding.detail.map(JSONValue.string)),
+                    "advice": .array(finding.advice.map(JSONValue.string)),
+                ]
+            })
     }
 
     /// Whether standard output is a terminal that displays UTF-8 according to the locale (locale(7)).

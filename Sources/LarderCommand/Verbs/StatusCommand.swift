@@ -1,6 +1,7 @@
 import ArgumentParser
 import LarderClientCore
 import LarderEncoding
+import LarderJSON
 import LarderProtocol
 
 /// `larder status`
@@ -25,7 +26,8 @@ struct StatusCommand: AsyncParsableCommand {
             rollback, a certificate that expires within 14 days or a disk with less than 5 % of free space, 1 if \
             something does not work, and 5 if the agent is unreachable. Without the right monitor and without -n, it is \
             at least 12, because there may be namespaces that you may not see. larder doctor uses the same statuses and \
-            checks more.
+            checks more. With --json, the member check of the output has this line as headline, and all findings as larder \
+            doctor --json prints them.
 
             EXAMPLES:
               larder status
@@ -55,8 +57,7 @@ struct StatusCommand: AsyncParsableCommand {
             let result = try await client.call(ConfigStatus.name, params: parameters)
             let info = agent.json && !check ? nil : try? await client.call(AgentInfo.self, NoParameters())
             let images = agent.json && !check ? nil : try? await client.call(AgentStats.self, NoParameters()).images
-            if agent.json { try Output.line(result.compactText) }
-            if agent.json, !check { return }
+            if agent.json, !check { return try Output.line(result.compactText) }
             let namespaces = try readable { () throws(WireError) in try ConfigStatus.Result(from: result).namespaces }
             let volumes = info.map(VolumeFacts.all) ?? []
             if check {
@@ -65,7 +66,11 @@ struct StatusCommand: AsyncParsableCommand {
                 let found = StatusCheck.report(
                     namespaces, info, volumes, images: images, service: service, isPartial: isPartial)
                 status = found.status
-                if !agent.json { try Output.line(found.headline + "\n") }
+                if agent.json {
+                    try Output.line(MergePatch.apply(["check": found.checkJSON], to: result).compactText)
+                } else {
+                    try Output.line(found.headline + "\n")
+                }
                 let isShown = !agent.json && Output.isTerminal
                 if isPartial, !isShown || !StatusCheck.saysPartial(found) { Output.note(StatusCheck.partial) }
             }
@@ -222,7 +227,10 @@ struct StatusReport {
             reasons.append(error.message)
         }
         if let quarantine = namespace.quarantine { reasons.append(text(quarantine)) }
-        if let rejected = namespace.otherRejection { reasons.append("rejected \(text(rejected))") }
+        if let rejected = namespace.otherRejection {
+            let text = text(rejected)
+            reasons.append(text.isSpelled(as: rejected.reason) ? "rejected: \(text)" : "rejected \(text)")
+        }
         if let schema = namespace.schema {
             if let problem = schema.problem { reasons.append("\(problem); \(schema.effectOfProblem)") }
             if let error = schema.errors.first { reasons.append("the snapshot violates the schema: \(error.text)") }
@@ -251,7 +259,9 @@ struct StatusReport {
     }
 
     private func text(_ rejected: ConfigStatus.Rejection) -> String {
-        "\(rejected.version.map { "version \($0)" } ?? "a document"): \(rejected.reason)"
+        let what = rejected.version.map { "version \($0)" } ?? "a document"
+        // A reason may begin with the version that it is about.
+        return rejected.reason.hasPrefix(what + " ") ? rejected.reason : "\(what): \(rejected.reason)"
     }
 
     private func text(_ rejection: ConfigStatus.SchemaRejection) -> String {

@@ -218,7 +218,11 @@ extension Integration {
                 let status = try home.larder("status", "--check")
                 #expect(status.status == 12)
                 #expect(status.text.contains("config.d/10.json:1:26: "))
-                #expect(try home.larder("status", "--check", "--json").status == 12)
+                let json = try home.larder("status", "--check", "--json")
+                #expect(json.status == 12)
+                let check = try JSONValue(parsing: json.text)["check"]
+                #expect(check?["headline"]?.string == status.text.split(separator: "\n").first.map(String.init))
+                #expect(check?["findings"]?.elements.contains { $0["level"] == "warning" } == true)
                 #expect(try home.larder("status").status == 0)
                 // doctor also runs --check-settings, for which the invalid layer file is an error.
                 let doctor = try home.larder("doctor")

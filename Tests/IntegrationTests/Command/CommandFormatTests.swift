@@ -187,6 +187,11 @@ struct CommandFormatTests {
         namespace.lastError = .init(name: "rejected", message: "older than 17, which is held", at: before(3600))
         #expect(lines(namespace).count { $0.contains("older than 17") } == 1)
         #expect(report.table([namespace]).hasSuffix("  rejected version 16: older than 17, which is held"))
+        var older = status()
+        (older.lastError, older.layers) = (nil, [])
+        older.rejected = .init(
+            version: "6", reason: "version 6 is older than version 7", canForce: true, at: before(60))
+        #expect(report.table([older]).contains("  rejected: version 6 is older than version 7"))
         let deletion = "it would remove 39 of 40 members"
         namespace.rejected = .init(version: "18", reason: deletion, canForce: true, at: before(60))
         namespace.lastError = .init(name: "rejected", message: deletion, at: before(60))
