@@ -70,6 +70,28 @@ extension Integration {
             }
         }
 
+        @Test("a mistyped flag is an error with a suggestion")
+        func flagSuggestions() throws {
+            let settings = "{ namespaces: { default: { flags: { member: 'flags' } } } }"
+            try AgentHome.with(settings: settings, starting: true) { home in
+                let flag = #"{"state": "ENABLED", "variants": {"on": true}, "defaultVariant": "on"}"#
+                try home.larder("set", "flags.new-checkout", flag)
+                #expect(try home.larder("flag", "evaluate", "new-checkout").text == "true\n")
+                #expect(try home.larder("flag", "evaluate", "new-chekout", "--default", "1").text == "1\n")
+                let mistyped = try home.larder("flag", "evaluate", "new-chekout")
+                #expect(mistyped.status == 3)
+                #expect(mistyped.log.hasSuffix("; did you mean new-checkout?"), "\(mistyped.log)")
+            }
+        }
+
+        @Test("a refresh of a namespace without a source says so")
+        func refreshWithoutSource() throws {
+            try AgentHome.with(starting: true) { home in
+                let text = try home.larder("refresh").text
+                #expect(text.hasSuffix("; the namespace has no source, so only files were read\n"), "\(text)")
+            }
+        }
+
         @Test("a mistyped verb or path is an error with a suggestion")
         func suggestions() throws {
             try AgentHome.with(starting: true) { home in

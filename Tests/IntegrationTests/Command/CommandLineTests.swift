@@ -49,7 +49,7 @@ struct CommandLineTests {
                 (["set", "", "{}"], "larder replace VALUE replaces all overrides"),
                 (["unset", "", "--all"], "--all takes no path"), (["unset", "a", "--all"], "--all takes no path"),
                 (["replace", "a", "{}"], "Unexpected argument"), (["replace"], "Missing expected argument"),
-                (["unset"], "Missing expected argument"),
+                (["unset"], "larder unset --all removes all overrides"),
                 (["set", "a"], "Missing expected argument"),
             ] {
                 let end = try Command.run(Products.commandLine, arguments, environment: home.clientEnvironment)

@@ -113,6 +113,9 @@ struct RefreshCommand: AsyncParsableCommand {
                 + hints.command("larder rollback --release", namespace: namespace.namespace)
         }
         let version = result.upstreamVersion.map { ", version \($0.printable)" } ?? ""
+        if let namespace, namespace.upstream == nil {
+            return "\(what), \(result.state)\(version); the namespace has no source, so only files were read"
+        }
         return "\(what), \(result.state)\(version)"
     }
 }

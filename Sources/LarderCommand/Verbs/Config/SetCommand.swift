@@ -186,7 +186,9 @@ struct UnsetCommand: AsyncParsableCommand {
         if all {
             if path != nil { throw ValidationError("--all takes no path; write larder unset --all") }
         } else {
-            guard let path else { throw ValidationError("Missing expected argument '<path>'") }
+            guard let path else {
+                throw ValidationError("Missing expected argument '<path>'; larder unset --all removes all overrides")
+            }
             try PathArgument.rejectEmpty(path, "larder unset --all removes all overrides")
         }
     }
