@@ -26,8 +26,8 @@ struct SettingsCheck {
     private(set) var path: String?
     /// The errors, one line each, with file, line and column if known.
     private(set) var errors: [String] = []
-    /// Files that are not read because of their names, layer files that are missing, and files that this user cannot read.
-    /// They are not errors, because the agent may be able to read them. With `--for-reload`, errors in the files that the
+    /// Files that are not read because of their names, layer files that are missing, files that this user cannot read, and
+    /// certificates that have expired. They are not errors, because the agent may be able to read them. With `--for-reload`, errors in the files that the
     /// settings name are also warnings, because a running agent applies the settings and keeps what it has read from these
     /// files.
     private(set) var warnings: [String] = []
@@ -127,7 +127,9 @@ struct SettingsCheck {
 
     private mutating func add(_ problem: AccessProblem, in section: [String]) {
         let text = problem.description + place(ofPath: problem.path, in: section)
-        if problem.isDenied, !isAgentUser {
+        if problem.isExpiry {
+            warnings.append(text)
+        } else if problem.isDenied, !isAgentUser {
             warnings.append("not checked: \(text)")
         } else {
             add(text)

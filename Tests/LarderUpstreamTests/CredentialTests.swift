@@ -138,5 +138,18 @@ struct CredentialTests {
                 == TLSFiles(
                     certificateAuthority: scratch.at("ours.pem"), certificate: scratch.at("soon.pem"),
                     privateKey: scratch.at("soon.key")))
+        #expect(both.problems().isEmpty)
+    }
+
+    @Test("a check of the files reports a client certificate that has expired")
+    func expired() throws {
+        let certificates = Certificates(directory: scratch.path)
+        try certificates.makeAuthority("ours")
+        try certificates.make("old", by: "ours", days: -1)
+        #expect(chmod(scratch.at("old.key"), 0o600) == 0)
+        let files = TLSFiles(certificate: scratch.at("old.pem"), privateKey: scratch.at("old.key"))
+        let problem = try #require(files.problems().first)
+        #expect(problem.isExpiry && problem.path == scratch.at("old.pem"))
+        #expect(problem.description.hasPrefix("\(scratch.at("old.pem")): a certificate expired on "))
     }
 }

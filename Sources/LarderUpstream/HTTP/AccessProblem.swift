@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 internal import LarderPlatform
 
 /// A file with a credential or a certificate that cannot be used.
@@ -9,6 +10,8 @@ package struct AccessProblem: Sendable, Hashable, CustomStringConvertible {
     package let path: String
     /// Whether this user is not allowed to read the file. The agent's user may be.
     package let isDenied: Bool
+    /// Whether the file can be used, but a certificate in it has expired.
+    package var isExpiry = false
 
     /// Calls `read`, which reads the file at a path and may block on disk I/O.
     static func found(at path: String, _ read: () throws(UpstreamError) -> Void) -> [AccessProblem] {
@@ -60,7 +63,14 @@ extension TLSFiles {
         }
         guard problems.isEmpty, let path = certificateAuthority ?? certificate else { return problems }
         // The content of all files is checked together, because the key must be that of the certificate.
-        return AccessProblem.found(at: path) { () throws(UpstreamError) in _ = try read() }
+        problems = AccessProblem.found(at: path) { () throws(UpstreamError) in _ = try read() }
+        if problems.isEmpty, let (end, file) = firstExpiry, end <= time(nil) {
+            problems.append(
+                AccessProblem(
+                    description: "\(file): a certificate expired on \(tm(seconds: end).text("%F %T UTC")); renew it",
+                    path: file, isDenied: false, isExpiry: true))
+        }
+        return problems
     }
 }
 
