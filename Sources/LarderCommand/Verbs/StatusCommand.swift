@@ -128,7 +128,7 @@ enum StatusCheck {
         if let problem = info?.settingsProblem { findings.append(SettingsCheck.rejected(problem)) }
         // This process may run in another container than the agent, so a directory may be missing only here.
         findings += volumes.filter { $0.state != .missing }.map { DiskCheck.finding($0) }
-        findings += namespaces.flatMap { DiskCheck.findings($0) } + volumes.flatMap(DiskCheck.damage)
+        findings += namespaces.flatMap { DiskCheck.findings($0) } + volumes.flatMap { DiskCheck.damage($0) }
         if let info { findings += AgentProblemCheck.findings(info) }
         findings += namespaces.flatMap {
             UpstreamCheck.findings($0, .now, Hints()) + SchemaCheck.findings($0, Hints())

@@ -410,6 +410,33 @@ struct DoctorMoreChecksTests {
         #expect(VolumeFacts.probe(at: directory, purpose: "state").damagedSnapshots.isEmpty)
     }
 
+    @Test("a damaged journal is a warning with its namespace until the copy of the journal is removed")
+    func damagedJournal() throws {
+        let directory = NSTemporaryDirectory() + "/larder-damaged-" + UUID().uuidString
+        defer { try? FileManager.default.removeItem(atPath: directory) }
+        for namespace in ["billing", "shop"] {
+            let path = "\(directory)/config/\(namespace)"
+            try FileManager.default.createDirectory(atPath: path, withIntermediateDirectories: true)
+            #expect(FileManager.default.createFile(atPath: path + "/journal", contents: Data()))
+        }
+        let file = directory + "/config/shop/journal.damaged"
+        #expect(FileManager.default.createFile(atPath: file, contents: Data("x".utf8)))
+        let volume = VolumeFacts.probe(at: directory, purpose: "state")
+        #expect(volume.damagedJournals == [VolumeFacts.DamagedJournal(namespace: "shop", path: file)])
+        let findings = DiskCheck.damage(volume)
+        #expect(findings.map(\.level) == [.warning])
+        #expect(
+            findings.first?.title
+                == "shop: its journal was damaged or cut off by a crash, so its last changes may be missing")
+        #expect(findings.first?.detail == [file])
+        #expect(findings.first?.advice.first?.hasSuffix("larder explain --overrides --namespace shop") == true)
+        #expect(findings.first?.advice.last?.hasSuffix("sudo rm \(file.shellWord)") == true)
+        #expect(DiskCheck.findings([volume], .healthy).contains { $0.detail == [file] })
+        #expect(StatusCheck.report([.healthy], nil, [volume]).headline.contains(file))
+        try FileManager.default.removeItem(atPath: file)
+        #expect(VolumeFacts.probe(at: directory, purpose: "state").damagedJournals.isEmpty)
+    }
+
     @Test("problems that the agent lists are reported with advice, and make `status --check` fail")
     func agentProblems() {
         var facts = AgentFacts.healthy

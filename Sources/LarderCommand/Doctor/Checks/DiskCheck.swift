@@ -24,11 +24,29 @@ enum DiskCheck {
             let isFailing = volume.isState ? !failures.isEmpty : facts?.info.imageProblem != nil
             return !isFailing || finding(volume).level != .ok
         }
-        return usable.map { finding($0, hints) } + failures + volumes.flatMap(damage)
+        return usable.map { finding($0, hints) } + failures + volumes.flatMap { damage($0, hints) }
     }
 
-    /// The finding that the agent has set damaged snapshots aside; empty if it has not.
-    static func damage(_ volume: VolumeFacts) -> [Finding] {
+    /// The findings that the agent has set damaged snapshots aside, and that it kept copies of damaged journals; empty if
+    /// there are no such files.
+    static func damage(_ volume: VolumeFacts, _ hints: Hints = Hints()) -> [Finding] {
+        snapshotDamage(volume) + volume.damagedJournals.map { journalDamage($0, hints) }
+    }
+
+    private static func journalDamage(_ journal: VolumeFacts.DamagedJournal, _ hints: Hints) -> Finding {
+        let overrides = hints.command("larder explain --overrides", namespace: journal.namespace)
+        return Finding(
+            .warning, name,
+            "\(journal.namespace): its journal was damaged or cut off by a crash, so its last changes may be missing",
+            detail: [journal.path],
+            advice: [
+                "compare its overrides with those that you expect: \(overrides)",
+                "check the disk: sudo dmesg | tail",
+                "then end this warning: sudo rm \(journal.path.shellWord)",
+            ])
+    }
+
+    private static func snapshotDamage(_ volume: VolumeFacts) -> [Finding] {
         let files = volume.damagedSnapshots
         if files.isEmpty { return [] }
         return [

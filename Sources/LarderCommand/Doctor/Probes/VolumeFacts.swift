@@ -29,6 +29,15 @@ struct VolumeFacts: Sendable, Equatable {
     var state: State
     /// The saved snapshots that the agent found damaged and set aside. Only root and the agent's user can see them.
     var damagedSnapshots: [String] = []
+    /// The namespaces whose journal the agent found damaged, with the copy that it kept. Only root and the agent's user
+    /// can see them.
+    var damagedJournals: [DamagedJournal] = []
+
+    /// The copy of a damaged journal.
+    struct DamagedJournal: Sendable, Equatable {
+        var namespace: String
+        var path: String
+    }
 
     /// Whether the directory contains the state, which must not be lost.
     var isState: Bool { purpose == "state" }
@@ -57,15 +66,28 @@ struct VolumeFacts: Sendable, Equatable {
                     bytes: Int(clamping: status.f_blocks) * unit, freeBytes: Int(clamping: status.f_bavail) * unit,
                     inodes: Int(clamping: status.f_files), freeInodes: Int(clamping: status.f_favail),
                     isReadOnly: status.f_flag & UInt(ST_RDONLY) != 0)),
-            damagedSnapshots: purpose == "state" ? damagedSnapshots(in: path) : [])
+            damagedSnapshots: purpose == "state" ? damagedSnapshots(in: path) : [],
+            damagedJournals: purpose == "state" ? damagedJournals(in: path) : [])
     }
 
     /// Finds the damaged snapshots of all namespaces in a state directory. Directories that cannot be read have none.
     private static func damagedSnapshots(in path: String) -> [String] {
-        let files = LocalFileSystem()
-        func list(_ path: String) -> [String] { (try? files.list(path))?.sorted() ?? [] }
-        return list(path + "/config").map { "\(path)/config/\($0)/generations" }.flatMap { directory in
+        list(path + "/config").map { "\(path)/config/\($0)/generations" }.flatMap { directory in
             list(directory).filter { $0.hasSuffix(".damaged") }.map { "\(directory)/\($0)" }
         }
+    }
+
+    /// Finds the copies of damaged journals of all namespaces in a state directory.
+    private static func damagedJournals(in path: String) -> [DamagedJournal] {
+        list(path + "/config").compactMap { namespace in
+            let directory = "\(path)/config/\(namespace)"
+            guard list(directory).contains("journal.damaged") else { return nil }
+            return DamagedJournal(namespace: namespace, path: directory + "/journal.damaged")
+        }
+    }
+
+    /// The sorted names in a directory; empty if it cannot be read.
+    private static func list(_ path: String) -> [String] {
+        (try? LocalFileSystem().list(path))?.sorted() ?? []
     }
 }
