@@ -401,9 +401,11 @@ struct DoctorMoreChecksTests {
             #expect(FileManager.default.createFile(atPath: path, contents: Data("{}".utf8)))
         }
         let volume = VolumeFacts.probe(at: directory, purpose: "state")
-        #expect(volume.damagedSnapshots == [file])
+        #expect(volume.damagedSnapshots == [VolumeFacts.DamagedFile(namespace: "shop", path: file)])
         #expect(DiskCheck.damage(volume).map(\.level) == [.warning])
-        #expect(DiskCheck.damage(volume).map(\.title) == ["1 saved snapshot was damaged and set aside"])
+        #expect(DiskCheck.damage(volume).map(\.title) == ["shop: 1 saved snapshot was damaged and set aside"])
+        let command = "larder explain --overrides --namespace shop --socket /a"
+        #expect(DiskCheck.damage(volume, Hints(socket: "/a")).first?.advice.first?.hasSuffix(command) == true)
         #expect(DiskCheck.findings([volume], .healthy).contains { $0.detail == [file] })
         #expect(StatusCheck.report([.healthy], nil, [volume]).headline.contains(file))
         try FileManager.default.removeItem(atPath: file)
@@ -422,7 +424,7 @@ struct DoctorMoreChecksTests {
         let file = directory + "/config/shop/journal.damaged"
         #expect(FileManager.default.createFile(atPath: file, contents: Data("x".utf8)))
         let volume = VolumeFacts.probe(at: directory, purpose: "state")
-        #expect(volume.damagedJournals == [VolumeFacts.DamagedJournal(namespace: "shop", path: file)])
+        #expect(volume.damagedJournals == [VolumeFacts.DamagedFile(namespace: "shop", path: file)])
         let findings = DiskCheck.damage(volume)
         #expect(findings.map(\.level) == [.warning])
         #expect(

@@ -30,10 +30,10 @@ enum DiskCheck {
     /// The findings that the agent has set damaged snapshots aside, and that it kept copies of damaged journals; empty if
     /// there are no such files.
     static func damage(_ volume: VolumeFacts, _ hints: Hints = Hints()) -> [Finding] {
-        snapshotDamage(volume) + volume.damagedJournals.map { journalDamage($0, hints) }
+        snapshotDamage(volume, hints) + volume.damagedJournals.map { journalDamage($0, hints) }
     }
 
-    private static func journalDamage(_ journal: VolumeFacts.DamagedJournal, _ hints: Hints) -> Finding {
+    private static func journalDamage(_ journal: VolumeFacts.DamagedFile, _ hints: Hints) -> Finding {
         let overrides = hints.command("larder explain --overrides", namespace: journal.namespace)
         return Finding(
             .warning, name,
@@ -46,19 +46,19 @@ enum DiskCheck {
             ])
     }
 
-    private static func snapshotDamage(_ volume: VolumeFacts) -> [Finding] {
-        let files = volume.damagedSnapshots
-        if files.isEmpty { return [] }
-        return [
-            Finding(
-                .warning, name,
-                "\(Human.count(files.count, "saved snapshot was", "saved snapshots were")) damaged and set aside",
-                detail: files,
+    private static func snapshotDamage(_ volume: VolumeFacts, _ hints: Hints) -> [Finding] {
+        Dictionary(grouping: volume.damagedSnapshots, by: \.namespace).sorted { $0.key < $1.key }.map {
+            namespace, files in
+            let count = Human.count(files.count, "saved snapshot was", "saved snapshots were")
+            let overrides = hints.command("larder explain --overrides", namespace: namespace)
+            return Finding(
+                .warning, name, "\(namespace): \(count) damaged and set aside", detail: files.map(\.path),
                 advice: [
-                    "the namespace started with an older one, so compare its overrides: larder explain --overrides",
+                    "the namespace started with an older snapshot, or without one if none was intact; compare its overrides: "
+                        + overrides,
                     "check the disk: sudo dmesg | tail; then remove the file to end this warning",
                 ])
-        ]
+        }
     }
 
     /// The finding that a namespace cannot write its state; empty if it can.

@@ -28,13 +28,12 @@ struct VolumeFacts: Sendable, Equatable {
     var path: String
     var state: State
     /// The saved snapshots that the agent found damaged and set aside. Only root and the agent's user can see them.
-    var damagedSnapshots: [String] = []
-    /// The namespaces whose journal the agent found damaged, with the copy that it kept. Only root and the agent's user
-    /// can see them.
-    var damagedJournals: [DamagedJournal] = []
+    var damagedSnapshots: [DamagedFile] = []
+    /// The copies of journals that the agent found damaged. Only root and the agent's user can see them.
+    var damagedJournals: [DamagedFile] = []
 
-    /// The copy of a damaged journal.
-    struct DamagedJournal: Sendable, Equatable {
+    /// A damaged file of a namespace.
+    struct DamagedFile: Sendable, Equatable {
         var namespace: String
         var path: String
     }
@@ -71,18 +70,21 @@ struct VolumeFacts: Sendable, Equatable {
     }
 
     /// Finds the damaged snapshots of all namespaces in a state directory. Directories that cannot be read have none.
-    private static func damagedSnapshots(in path: String) -> [String] {
-        list(path + "/config").map { "\(path)/config/\($0)/generations" }.flatMap { directory in
-            list(directory).filter { $0.hasSuffix(".damaged") }.map { "\(directory)/\($0)" }
+    private static func damagedSnapshots(in path: String) -> [DamagedFile] {
+        list(path + "/config").flatMap { namespace in
+            let directory = "\(path)/config/\(namespace)/generations"
+            return list(directory).filter { $0.hasSuffix(".damaged") }.map {
+                DamagedFile(namespace: namespace, path: "\(directory)/\($0)")
+            }
         }
     }
 
     /// Finds the copies of damaged journals of all namespaces in a state directory.
-    private static func damagedJournals(in path: String) -> [DamagedJournal] {
+    private static func damagedJournals(in path: String) -> [DamagedFile] {
         list(path + "/config").compactMap { namespace in
             let directory = "\(path)/config/\(namespace)"
             guard list(directory).contains("journal.damaged") else { return nil }
-            return DamagedJournal(namespace: namespace, path: directory + "/journal.damaged")
+            return DamagedFile(namespace: namespace, path: directory + "/journal.damaged")
         }
     }
 
