@@ -153,7 +153,8 @@ struct Examination: Sendable {
         if let facts = agent.facts {
             findings += UpstreamCheck.findings(facts, socket.hints)
             findings += SchemaCheck.findings(facts, socket.hints, settings: settings)
-            findings.append(ImageCheck.finding(facts, service, socket.hints))
+            let images = ImageCheck.finding(facts, service, socket.hints)
+            if images.level != .ok || !facts.info.lacksImageSpace { findings.append(images) }
             findings += ImageCheck.expiry(of: (try? facts.stats.get())?.images, facts.now)
             findings.append(DescriptorCheck.finding(facts, openFiles: openFiles, service, socket.hints))
         }

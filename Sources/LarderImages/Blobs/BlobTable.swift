@@ -54,6 +54,8 @@ struct BlobTable: Sendable {
     /// Increases whenever an image of a blob may be evicted that had to stay before: at the end of the last lease of the
     /// blob, and when one of its rows is unpinned.
     private(set) var releases = 0
+    /// Why no new image fits on the disk, as of the last ``excess(free:)``; nil if one fits.
+    private(set) var diskProblem: String?
 
     init(ledger: SpaceLedger, imageLimits: ImageLimits, blockBytes: Int) {
         self.ledger = ledger
@@ -172,7 +174,7 @@ struct BlobTable: Sendable {
         // Leased blobs without a row do not count as retained: most of them have just been published, and can be
         // evicted once they have a row.
         guard ledger.canEverFit(bytes, retained: retainedBytes - leftoverBytes, free: free) else {
-            throw cacheFull(for: bytes)
+            throw cacheFull(for: bytes, free: free)
         }
         writers += 1
         return writers
@@ -180,13 +182,31 @@ struct BlobTable: Sendable {
 
     /// Reserves disk space for bytes that a writer received; see ``SpaceLedger/reserve(_:isNew:free:)``.
     mutating func reserve(_ bytes: Int, isNew: Bool, free: Int) throws(ImageError) {
-        if let shortage = ledger.reserve(bytes, isNew: isNew, free: free) { throw cacheFull(for: bytes, shortage) }
+        if let shortage = ledger.reserve(bytes, isNew: isNew, free: free) {
+            throw cacheFull(for: bytes, free: free, shortage)
+        }
     }
 
-    private func cacheFull(for bytes: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
-        ImageError(
+    /// The minimum to evict to comply with the limits again; nil if they are not exceeded. Updates ``diskProblem``.
+    ///
+    /// - Parameter free: the free bytes on the disk
+    mutating func excess(free: Int) -> SpaceShortage? {
+        let fits = ledger.canEverFit(blockBytes, retained: retainedBytes - leftoverBytes, free: free)
+        diskProblem = fits || !ledger.isLimitedByDisk(free: free) ? nil : diskLimit(free: free)
+        return ledger.shortage(0, writers: 0, free: free)
+    }
+
+    private func diskLimit(free: Int) -> String {
+        "its file system has \(free) bytes free, and images.minimumFreeBytes is \(ledger.limits.freeBytes)"
+    }
+
+    private func cacheFull(for bytes: Int, free: Int, _ shortage: SpaceShortage? = nil) -> ImageError {
+        // A shortage of zero bytes is one of the number of images.
+        let isDiskFull = ledger.isLimitedByDisk(free: free) && shortage?.bytes != 0
+        let cause = isDiskFull ? "\(diskLimit(free: free)); lower this setting" : "raise its limits"
+        return ImageError(
             .cacheFull,
-            "the cache has no room for another \(bytes) bytes of disk space: \(retainedBytes) are leased or pinned, and \(ledger.promisedBytes) are reserved for downloads; raise its limits, free disk space, release or unpin images, or retry later",
+            "the cache has no room for another \(bytes) bytes of disk space: \(retainedBytes) are leased or pinned, and \(ledger.promisedBytes) are reserved for downloads; \(cause), free disk space, release or unpin images, or retry later",
             shortage: shortage)
     }
 

@@ -41,7 +41,7 @@ struct BlobWriters: Sendable {
     /// - Throws: ``ImageError/Code/storageFailed``
     func excess() throws(ImageError) -> SpaceShortage? {
         let free = try freeBytes()
-        return accounts.read { $0.ledger.shortage(0, writers: 0, free: free) }
+        return accounts.excess(free: free)
     }
 }
 

@@ -88,6 +88,12 @@ struct SpaceLedger: Sendable {
         return SpaceShortage(bytes: max(0, overBytes, overDisk), count: max(0, overCount), taken: taken)
     }
 
+    /// Whether the free space of the disk limits the cache more than ``SpaceLimits/bytes`` does.
+    func isLimitedByDisk(free: Int) -> Bool { onDisk(free: free) < limits.bytes }
+
+    /// The disk space that the cache could use if it evicted all images and all other writers had ended.
+    private func onDisk(free: Int) -> Int { bytes + directoryBytes + writtenBytes + free - limits.freeBytes }
+
     mutating func wrote(_ more: Int) { writtenBytes += more }
 
     /// Whether an image would fit once all other writers have ended and all evictable images have been evicted.
@@ -97,8 +103,7 @@ struct SpaceLedger: Sendable {
     ///   - retained: the disk space of images that must not be evicted, and of their directories
     ///   - free: the free bytes on the disk
     func canEverFit(_ size: Int, retained: Int, free: Int) -> Bool {
-        let onDisk = bytes + directoryBytes + writtenBytes + free - limits.freeBytes
-        return size <= min(limits.bytes - newDirectoryBytes, onDisk) - retained
+        size <= min(limits.bytes - newDirectoryBytes, onDisk(free: free)) - retained
     }
 
     /// Releases the reservation of a writer that has ended. A writer without reserved bytes was never counted in

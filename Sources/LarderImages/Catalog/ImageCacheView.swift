@@ -45,6 +45,9 @@ package final class ImageCacheView: Sendable {
         return tables.read { if case .failed(let error) = $0.opening { error } else { nil } }
     }
 
+    /// Why no new image fits on the disk, as of the last maintenance period; nil if one fits.
+    package var diskProblem: String? { tables.read { $0.blobs.diskProblem } }
+
     /// Why the last change of the index could not be written; nil if it was written. Such a change is undone, so that an
     /// image may be fetched again.
     package var writeProblem: ImageError? { tables.read { $0.writeProblem } }

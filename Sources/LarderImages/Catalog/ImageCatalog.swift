@@ -171,6 +171,9 @@ struct BlobAccounts: Sendable {
         }
     }
 
+    /// The minimum to evict to comply with the limits again; see ``BlobTable/excess(free:)``.
+    func excess(free: Int) -> SpaceShortage? { tables.state.withLock { $0.blobs.excess(free: free) } }
+
     /// Counts reserved bytes that were written.
     func wrote(_ bytes: Int) { tables.state.withLock { $0.blobs.ledger.wrote(bytes) } }
 

@@ -193,8 +193,9 @@ package enum AgentInfo: WireMethod, AuthorizedMethod {
     /// A problem of the agent.
     package struct Problem: Sendable, Equatable {
         /// `namespace`: a namespace of the settings was not opened; `imageIndex`: changes of the image cache cannot be
-        /// written to disk; `settingsCopy`: the settings cannot be saved; `report`: the receiver of reports did not
-        /// accept the last one. Later versions may add names.
+        /// written to disk; `imageSpace`: the disk has no room for new images beside `images.minimumFreeBytes`;
+        /// `settingsCopy`: the settings cannot be saved; `report`: the receiver of reports did not accept the last one.
+        /// Later versions may add names.
         package var name: String
         /// Description of the problem, for people.
         package var message: String

@@ -105,6 +105,9 @@ extension RequestContext {
         if let problem = server.images?.view.writeProblem?.description {
             problems.append(AgentInfo.Problem(name: "imageIndex", message: problem))
         }
+        if let problem = server.images?.view.diskProblem {
+            problems.append(AgentInfo.Problem(name: "imageSpace", message: problem))
+        }
         if let problem = server.settings.savingProblem {
             problems.append(AgentInfo.Problem(name: "settingsCopy", message: problem))
         }

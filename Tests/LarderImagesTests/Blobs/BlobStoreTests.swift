@@ -172,6 +172,23 @@ struct BlobStoreTests {
         }
     }
 
+    @Test("if the disk has less free space than it must keep, the error and the state name the setting")
+    func diskLimit() throws {
+        try withDirectory { path in
+            let limit = 1 << 50
+            let store = try BlobStore(counting: path, limits: SpaceLimits(freeBytes: limit))
+            #expect(try store.writers.excess() != nil)
+            #expect(store.accounts.read { $0.diskProblem }?.hasSuffix("minimumFreeBytes is \(limit)") == true)
+            let declared = #expect(throws: ImageError.self) { try store.begin(declaredLength: 500) }
+            #expect(declared?.message.contains("images.minimumFreeBytes is \(limit); lower this setting") == true)
+            store.update(limits: SpaceLimits(bytes: 2000, freeBytes: 0))
+            #expect(try store.writers.excess() == nil)
+            #expect(store.accounts.read { $0.diskProblem } == nil)
+            let large = #expect(throws: ImageError.self) { try store.begin(declaredLength: 2001) }
+            #expect(large?.message.contains("; raise its limits, ") == true)
+        }
+    }
+
     @Test("a write without enough space fails and reports the shortage, and succeeds after space is freed")
     func shortage() throws {
         try withDirectory { path in

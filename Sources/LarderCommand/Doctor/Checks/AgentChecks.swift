@@ -54,6 +54,12 @@ enum AgentProblemCheck {
                 .problem, ImageCheck.name, "the image cache cannot write its index to disk, so it keeps no new images",
                 detail: [problem.message],
                 advice: ["free space or repair the disk; the agent tries again every ten seconds"])
+        case "imageSpace":
+            Finding(
+                .warning, ImageCheck.name, "the image cache has no disk space for new images",
+                detail: [problem.message],
+                advice: ["free disk space, or lower images.minimumFreeBytes in the settings, then reload them:"]
+                    + reloadCommands)
         case "settingsCopy":
             Finding(
                 .problem, SettingsCheck.name,
@@ -72,6 +78,11 @@ enum AgentProblemCheck {
         default: Finding(.problem, "agent", "\(problem.name): \(problem.message)")
         }
     }
+}
+
+extension AgentInfo.Result {
+    /// Whether the agent reports that the disk has no room for new images.
+    var lacksImageSpace: Bool { problems.contains { $0.name == "imageSpace" } }
 }
 
 /// Reports that the agent cannot start threads.

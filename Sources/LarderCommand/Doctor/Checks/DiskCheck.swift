@@ -21,7 +21,9 @@ enum DiskCheck {
         let namespaces = (try? facts?.status.get())?.namespaces ?? []
         let failures = namespaces.flatMap { findings($0) }
         let usable = volumes.filter { volume in
-            let isFailing = volume.isState ? !failures.isEmpty : facts?.info.imageProblem != nil
+            let isFailing =
+                volume.isState
+                ? !failures.isEmpty : facts?.info.imageProblem != nil || facts?.info.lacksImageSpace == true
             return !isFailing || finding(volume).level != .ok
         }
         return usable.map { finding($0, hints) } + failures + volumes.flatMap { damage($0, hints) }

@@ -56,8 +56,9 @@ class AgentInfoProblem(TypedDict):
     """An object of the protocol.
 
     name: `namespace`: a namespace of the settings was not opened; `imageIndex`: changes of the image cache cannot be
-        written to disk; `settingsCopy`: the settings cannot be saved; `report`: the receiver of reports did not accept
-        the last one. Later versions may add names.
+        written to disk; `imageSpace`: the disk has no room for new images beside `images.minimumFreeBytes`;
+        `settingsCopy`: the settings cannot be saved; `report`: the receiver of reports did not accept the last one.
+        Later versions may add names.
     message: Description of the problem, for people.
     """
 
