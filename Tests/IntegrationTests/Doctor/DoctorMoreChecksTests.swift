@@ -37,7 +37,7 @@ struct DoctorMoreChecksTests {
             return DiskCheck.finding(VolumeFacts(purpose: "state", path: "/s", state: .capacity(capacity)))
         }
         #expect(finding { $0.freeBytes = 4096 }.level == .problem)
-        #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("the agent rejects changes") == true)
+        #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("changes fail once the journal has no room") == true)
         #expect(finding { $0.isReadOnly = true }.level == .problem)
         #expect(
             finding { $0.freeInodes = 0 }.title == "state /s: the file system has only 0 inodes left for new files")
@@ -156,8 +156,8 @@ struct DoctorMoreChecksTests {
         #expect(StatusCheck.report([.healthy, shop], nil).status == .failure)
         #expect(
             StatusCheck.report([.healthy, shop], nil, [volume(.capacity(capacity))]).headline
-                == "problem: state /s: the file system is full (4.0 kB of 42 GB free): the agent rejects changes, but still "
-                + "serves the current configuration; 1 more", "the cause comes first")
+                == "problem: state /s: the file system is full (4.0 kB of 42 GB free): changes fail once the journal has no room, but "
+                + "the agent still serves the current configuration; 1 more", "the cause comes first")
         // A request that fails because of the disk names the directory, its free space and what to do.
         let find = "find what uses the space: sudo du -xh --max-depth=1 \"$(findmnt -n -o TARGET -T"
         let full = [volume(.capacity(.healthy)), volume(.capacity(capacity))]

@@ -123,7 +123,7 @@ enum DiskCheck {
 
     private static func consequence(_ volume: VolumeFacts) -> String {
         volume.isState
-            ? "the agent rejects changes, but still serves the current configuration"
+            ? "changes fail once the journal has no room, but the agent still serves the current configuration"
             : "the agent downloads no images, but still serves those that are cached"
     }
 }
