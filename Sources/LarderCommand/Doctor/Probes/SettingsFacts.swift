@@ -100,6 +100,9 @@ extension SettingsFacts {
             if !facts.exists, !patches.isEmpty {
                 facts.modifiedAt = lastChange(of: patches)
                 (facts.state, facts.ignoredFiles) = await check(path, agent)
+            } else if !facts.exists, path == systemFile, geteuid() == 0 {
+                // Without `--settings`, larderd accepts that its default file does not exist.
+                facts.ignoredFiles = await check(nil, agent).ignoredFiles
             }
             return facts
         }
@@ -183,11 +186,14 @@ extension SettingsFacts {
     /// Directories that exist, so that larderd creates none. With `--check-settings`, larderd does not check them.
     fileprivate static let otherDirectories = ["--state-directory", "/", "--cache-directory", "/"]
 
-    /// - Parameter info: the reply of the agent, whose saved settings show whether a missing file was used before
-    private static func check(_ path: String, _ info: AgentInfo.Result?) async -> (State, ignoredFiles: [String]) {
+    /// - Parameters:
+    ///   - path: the settings file; nil for the default file of larderd
+    ///   - info: the reply of the agent, whose saved settings show whether a missing file was used before
+    private static func check(_ path: String?, _ info: AgentInfo.Result?) async -> (State, ignoredFiles: [String]) {
         guard let agent = agentProgram else { return (.unchecked("there is no larderd on this host"), []) }
         let directories = info.map { ["--state-directory", $0.stateDirectory] + otherDirectories.suffix(2) }
-        let words = [agent, "--check-settings", "--settings", path] + (directories ?? otherDirectories)
+        let words =
+            [agent, "--check-settings"] + (path.map { ["--settings", $0] } ?? []) + (directories ?? otherDirectories)
         // The timeout is generous, because doctor is often used on a host that is overloaded.
         guard let check = await CapturedProgram.run(words, limit: .seconds(20)) else {
             return (.unchecked("\(agent) cannot be run or did not end in time"), [])
@@ -212,6 +218,8 @@ extension SettingsFacts {
         return ["\(directory)/larderd", "/usr/sbin/larderd", "/usr/local/sbin/larderd"].first { access($0, X_OK) == 0 }
     }
 
+    private static let systemFile = "/etc/larder/larder.json"
+
     /// The default settings file of an agent; nil if it is unknown.
     /// - Parameters:
     ///   - mayBeUsers: whether the user may mean an agent of their own: no agent replied, and the user is not root.
@@ -219,7 +227,6 @@ extension SettingsFacts {
     static func defaultPath(
         _ choice: SocketFacts.Choice, mayBeUsers: Bool, userFile: String?, exists: (String) -> Bool
     ) -> String? {
-        let systemFile = "/etc/larder/larder.json"
         switch choice {
         case .option, .variable: return nil
         case .user: return userFile
