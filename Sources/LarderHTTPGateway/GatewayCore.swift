@@ -161,7 +161,8 @@ final class GatewayCore {
     var readiness: Response {
         let missing = namespaces.values.count { $0.snapshot == nil }
         guard missing > 0 else { return .json(.ok, Array(#"{"status":"ready"}"#.utf8)) }
-        return .error(.serviceUnavailable, "\(missing) namespaces have no snapshot yet")
+        return .error(
+            .serviceUnavailable, "\(missing) \(missing == 1 ? "namespace has" : "namespaces have") no snapshot yet")
     }
 
     /// Evaluates one flag.

@@ -281,7 +281,7 @@ struct StatusReport {
         }
         return lines
             + AgentProblemCheck.findings(info).map {
-                "problem  \(style.problem(([$0.title] + $0.detail).joined(separator: ": ").printable))"
+                "\($0.level.rawValue)  \(style.problem(([$0.title] + $0.detail).joined(separator: ": ").printable))"
             }
     }
 
