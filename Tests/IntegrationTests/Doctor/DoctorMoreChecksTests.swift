@@ -37,7 +37,9 @@ struct DoctorMoreChecksTests {
             return DiskCheck.finding(VolumeFacts(purpose: "state", path: "/s", state: .capacity(capacity)))
         }
         #expect(finding { $0.freeBytes = 4096 }.level == .problem)
-        #expect(finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("changes fail once the journal has no room") == true)
+        #expect(
+            finding { $0.freeBytes = 4096 }.detail.first?.hasPrefix("changes fail once the journal has no room") == true
+        )
         #expect(finding { $0.isReadOnly = true }.level == .problem)
         #expect(
             finding { $0.freeInodes = 0 }.title == "state /s: the file system has only 0 inodes left for new files")
