@@ -155,9 +155,7 @@ struct BlobAccounts: Sendable {
 
     // MARK: Writers
 
-    /// Counts a new writer; see ``BlobTable/addWriter(_:free:)``.
-    ///
-    /// - Parameter length: the declared length of the image in bytes; 0 if none is declared
+    /// Counts a new writer; see ``BlobTable/addWriter(_:free:)``. `length` is the declared length in bytes, or 0.
     func addWriter(_ length: Int, free: Int) throws(ImageError) -> Int {
         try tables.state.withLock { state throws(ImageError) in
             try state.blobs.addWriter(state.blobs.space(of: length), free: free)
@@ -171,7 +169,6 @@ struct BlobAccounts: Sendable {
         }
     }
 
-    /// The minimum to evict to comply with the limits again; see ``BlobTable/excess(free:)``.
     func excess(free: Int) -> SpaceShortage? { tables.state.withLock { $0.blobs.excess(free: free) } }
 
     /// Counts reserved bytes that were written.

@@ -19,6 +19,23 @@ struct DoctorContradictionTests {
         ConfigStatus.SchemaState(path: "/etc/s.json", enforce: "reject", digest: digest, problem: problem, errors: [])
     }
 
+    @Test("a disk without room for new images is a warning, and neither the disk nor the cache is called ok")
+    func imageSpace() {
+        var facts = AgentFacts.healthy
+        let cause = "its file system has 5 bytes free, and images.minimumFreeBytes is 6"
+        facts.info.problems = [AgentInfo.Problem(name: "imageSpace", message: cause)]
+        var examination = Examination.healthy
+        examination.volumes.append(
+            VolumeFacts(purpose: "images", path: "/var/cache/larder/images", state: .capacity(.healthy)))
+        examination.agent = .facts(facts)
+        let title = "the image cache has no disk space for new images"
+        #expect(examination.complaints.map(\.title) == [title])
+        #expect(examination.complaints.first?.detail == [cause])
+        #expect(examination.report.findings.count { $0.check == ImageCheck.name } == 1)
+        #expect(examination.report.findings.count { $0.check == DiskCheck.name } == 1)
+        #expect(StatusCheck.report([.healthy], facts.info).headline == "warning: \(title): \(cause)")
+    }
+
     @Test("a namespace with a problem of its schema or of its disk is not called up to date")
     func upToDate() {
         let problem = ConfigStatus.Problem(name: "storageFailed", message: "no space", at: AgentFacts.start)
