@@ -75,7 +75,9 @@ final class ModelWriter: Sendable {
                 await completeDeletions(batch.filter { $0.deleted != nil }, change)
             } catch {
                 if batch.count > 1, error.mayConcernOneChange {
-                    state.withLock { $0.queue.retryOneByOne(batch) }
+                    let path = error.remoteError?.conflict?.path
+                    let failed = state.withLock { $0.queue.divide(batch, without: path) }
+                    if let failed { complete(failed, .failure(error)) }
                 } else {
                     for write in batch { complete(write, .failure(error)) }
                 }
@@ -164,8 +166,8 @@ struct WriteQueue {
     }
 
     private var waiting: [Write] = []
-    /// The writes of a failed batch that are sent one by one, before ``waiting``.
-    private var retried: [Write] = []
+    /// The parts of a failed batch, which are sent before ``waiting``.
+    private var retried: [[Write]] = []
     private var isSending = false
 
     /// Adds a write.
@@ -179,11 +181,13 @@ struct WriteQueue {
     /// Removes a write that is not in flight.
     /// - Returns: whether it was in the queue.
     mutating func remove(_ number: Int) -> Bool {
-        let count = waiting.count + retried.count
+        let count = count
         waiting.removeAll { $0.number == number }
-        retried.removeAll { $0.number == number }
-        return waiting.count + retried.count < count
+        for index in retried.indices { retried[index].removeAll { $0.number == number } }
+        return self.count < count
     }
+
+    private var count: Int { retried.reduce(waiting.count) { $0 + $1.count } }
 
     /// Returns the writes to send next and removes them. Call it when the previous batch is complete. An empty result
     /// means that nothing is left to send.
@@ -191,7 +195,10 @@ struct WriteQueue {
     /// The agent compares all conditions before it makes the first change of a batch. A batch therefore has at most one
     /// write of each model: the condition of the second one would not see the first one.
     mutating func nextBatch() -> [Write] {
-        if !retried.isEmpty { return [retried.removeFirst()] }
+        while !retried.isEmpty {
+            let part = retried.removeFirst()
+            if !part.isEmpty { return part }
+        }
         var (batch, chunk) = ([Write](), ChangeChunk())
         var paths: Set<JSONPath> = []
         var left: [Write] = []
@@ -212,8 +219,18 @@ struct WriteQueue {
         return batch
     }
 
-    /// Puts the writes of a failed batch back, to be sent one by one.
-    mutating func retryOneByOne(_ batch: [Write]) { retried += batch }
+    /// Puts the writes of a failed batch back in two halves. A write that fails therefore costs few further requests:
+    /// two if its path is known, and otherwise twice the binary logarithm of the number of writes. If all writes fail,
+    /// the halves keep the requests short.
+    /// - Parameter path: the path of the model whose write has failed; nil if it is unknown.
+    /// - Returns: the write of that model, which is not put back; nil if the batch has none.
+    mutating func divide(_ batch: [Write], without path: JSONPath?) -> Write? {
+        var rest = batch
+        let failed = rest.firstIndex { $0.path == path }.map { rest.remove(at: $0) }
+        let middle = (rest.count + 1) / 2
+        retried.insert(contentsOf: [Array(rest[..<middle]), Array(rest[middle...])], at: 0)
+        return failed
+    }
 }
 
 extension Sequence where Element: Sendable {

@@ -78,17 +78,48 @@ struct WriteQueueTests {
         #expect(numbers(&queue) == [])
     }
 
-    @Test("the writes of a failed batch are sent one by one, before the others, and can be removed")
-    func retries() {
+    @Test(
+        "a failed batch is divided, without the write that has failed, before the others, and its writes can be removed"
+    )
+    func division() {
+        var queue = WriteQueue()
+        _ = add(write(1), write(2), write(3), write(4), write(5), write(6), to: &queue)
+        let batch = queue.nextBatch()
+        _ = add(write(7), write(8), to: &queue)
+        let failed = queue.divide(batch, without: JSONPath(["c", "2"]))
+        #expect(failed?.number == 2)
+        let isRemoved = queue.remove(4)
+        #expect(isRemoved)
+        #expect(numbers(&queue) == [1, 3])
+        #expect(numbers(&queue) == [5, 6])
+        #expect(numbers(&queue) == [7, 8])
+        #expect(numbers(&queue) == [])
+    }
+
+    @Test("if it is unknown which write has failed, the batch is halved until it has one write")
+    func halves() {
         var queue = WriteQueue()
         _ = add(write(1), write(2), write(3), to: &queue)
-        let batch = queue.nextBatch()
-        _ = add(write(4), write(5), to: &queue)
-        queue.retryOneByOne(batch)
+        var batch = queue.nextBatch()
+        #expect(queue.divide(batch, without: nil) == nil)
+        batch = queue.nextBatch()
+        #expect(batch.map(\.number) == [1, 2])
+        #expect(queue.divide(batch, without: JSONPath(["other"])) == nil)
         #expect(numbers(&queue) == [1])
-        let isRemoved = queue.remove(2)
-        #expect(isRemoved)
+        #expect(numbers(&queue) == [2])
         #expect(numbers(&queue) == [3])
-        #expect(numbers(&queue) == [4, 5])
+        #expect(numbers(&queue) == [])
+    }
+
+    @Test("parts whose writes were all removed are not sent")
+    func emptyParts() {
+        var queue = WriteQueue()
+        _ = add(write(1), write(2), to: &queue)
+        let batch = queue.nextBatch()
+        #expect(queue.divide(batch, without: nil) == nil)
+        let removed = [queue.remove(1), queue.remove(2)]
+        #expect(removed == [true, true])
+        #expect(numbers(&queue) == [])
+        #expect(add(write(3), to: &queue) == [true])
     }
 }
