@@ -37,7 +37,9 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         /// The call took longer than its timeout. The agent was asked to cancel it, but may have executed it, so check the
         /// effect of a change before you repeat it.
         public static let timeout = Self(kind: .timeout)
-        /// The task was cancelled. The agent was asked to cancel the call.
+        /// The task was cancelled. The agent was asked to cancel the call, but may have executed it, so check the effect of a
+        /// change before you repeat it. If the error of the agent (``LarderClientError/remoteError``) is `cancelled`,
+        /// nothing was changed.
         public static let cancelled = Self(kind: .cancelled)
         /// The data from the socket violates the protocol. The connection was closed.
         public static let protocolViolation = Self(kind: .protocolViolation)
@@ -78,13 +80,18 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     public let systemError: Int32?
     /// The number of models that `LarderRepository.importAll` had saved before the error. Nil for other operations.
     public let savedCount: Int?
+    /// Whether the agent may have executed the call although its reply has not arrived. True if a call that can change
+    /// something was sent and has then failed with `timeout`, `disconnected`, `cancelled`, `protocolViolation` or `closed`,
+    /// also if the call was a dry run. Check the effect before you repeat the call: an increment that is repeated can count
+    /// twice. False for errors of the agent (`remote`).
+    public let mayHaveBeenExecuted: Bool
     /// Whether the call may succeed later although the code of the error means that it cannot.
     private var isMarkedRetryable = false
 
     /// Creates an error from its properties, for example for tests.
     public init(
         _ code: Code, _ reason: String, advice: String? = nil, remoteError: RemoteError? = nil,
-        systemError: Int32? = nil, savedCount: Int? = nil
+        systemError: Int32? = nil, savedCount: Int? = nil, mayHaveBeenExecuted: Bool = false
     ) {
         self.code = code
         self.reason = reason
@@ -92,6 +99,7 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
         self.remoteError = remoteError
         self.systemError = systemError
         self.savedCount = savedCount
+        self.mayHaveBeenExecuted = mayHaveBeenExecuted
     }
 
     /// Creates an error of the kind `remote` from an error of the agent, for example for tests.
@@ -103,9 +111,11 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     package init(remote error: WireError) { self.init(remote: RemoteError(error)) }
 
     /// Whether the same call may succeed later, with the same arguments and without a change of the settings or
-    /// permissions. A change that failed with `disconnected` or `timeout` may have been executed. A
-    /// `conflict` is retryable only if the call itself reads what it compares, as `update` does. After any other conflict,
-    /// read again and build the change anew.
+    /// permissions. Before you repeat a change, check ``mayHaveBeenExecuted``. A `conflict` is retryable only if the call
+    /// itself reads what it compares, as `update` does. After any other conflict, read again and build the change anew.
+    ///
+    /// `cancelled` is not retryable, because the program itself has ended the call. A cancelled change may have been
+    /// executed, too.
     public var isRetryable: Bool {
         if isMarkedRetryable { return true }
         return switch code {
@@ -141,25 +151,39 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
                 .timeout, "the agent did not reply to earlier requests within \(limit), so \(method) was not sent",
                 advice: "try again later")
         }
+        let isReading = MethodEffects.reading.contains(method)
         return Self(
             .timeout, "the agent did not reply to \(method) within \(limit)",
-            advice: MethodEffects.reading.contains(method)
-                ? "try again, or allow a longer timeout"
-                : "it may have been executed: check its effect before you repeat it")
+            advice: isReading ? "try again, or allow a longer timeout" : MethodEffects.advice(for: "it"),
+            mayHaveBeenExecuted: !isReading)
+    }
+
+    /// The error for a call whose task was cancelled.
+    /// - Parameters:
+    ///   - isSent: whether the request was sent
+    static func cancelled(_ method: String, isSent: Bool) -> Self {
+        guard isSent, !MethodEffects.reading.contains(method) else { return .cancelled }
+        return Self(.cancelled, cancelled.reason, advice: MethodEffects.advice(for: method), mayHaveBeenExecuted: true)
     }
 
     /// Returns the error of a call whose request was sent, with advice if the connection broke.
     func advised(for method: String) -> Self {
-        if code == .unreachable, !MethodEffects.reading.contains(method) {
-            // The request stays in the socket, and an agent that starts later may read it.
-            let effect = "\(method) may be executed when the agent starts: check its effect before you repeat it"
-            return Self(code, reason, advice: [advice, effect].compactMap(\.self).joined(separator: "; "))
+        if MethodEffects.reading.contains(method) {
+            guard code == .disconnected, advice == nil else { return self }
+            return Self(code, reason, advice: "call \(method) again")
         }
-        guard code == .disconnected, advice == nil else { return self }
-        return Self(
-            code, reason,
-            advice: MethodEffects.reading.contains(method)
-                ? "call \(method) again" : "\(method) may have been executed: check its effect before you repeat it")
+        switch code {
+        case .unreachable:
+            // The request stays in the socket, and an agent that starts later may read it.
+            let effect = MethodEffects.advice(for: method, "may be executed when the agent starts")
+            return Self(
+                code, reason, advice: [advice, effect].compactMap(\.self).joined(separator: "; "),
+                mayHaveBeenExecuted: true)
+        case .disconnected:
+            return Self(code, reason, advice: advice ?? MethodEffects.advice(for: method), mayHaveBeenExecuted: true)
+        case .protocolViolation, .closed: return Self(code, reason, advice: advice, mayHaveBeenExecuted: true)
+        default: return self
+        }
     }
 
     /// Returns this error for a call that may succeed later, because the call itself reads what it compares.
@@ -244,6 +268,11 @@ enum MethodEffects {
         AgentPing.name, AgentMetrics.name, ConfigWait.name, ConfigSubscribe.name, ConfigOpen.name, ImageGet.name,
         ImagePrefetch.name, FlagSubscribe.name,
     ])
+
+    /// The advice for a call whose result is unknown.
+    static func advice(for call: String, _ result: String = "may have been executed") -> String {
+        "\(call) \(result): check its effect before you repeat it"
+    }
 }
 
 /// An error that the agent returned. See ``LarderClientError/remoteError``.

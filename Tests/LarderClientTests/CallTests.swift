@@ -112,6 +112,7 @@ struct CallTests {
             let change = await failure
             #expect(change?.code == .disconnected)
             #expect(change?.advice == "config.set may have been executed: check its effect before you repeat it")
+            #expect(change?.mayHaveBeenExecuted == true)
         }
     }
 
@@ -160,6 +161,30 @@ struct CallTests {
         }
     }
 
+    @Test("the error of a cancelled change says that it may have been executed, and that of a cancelled read does not")
+    func cancelledChange() async throws {
+        try await ScriptedAgent.with { (agent) async throws in
+            let client = agent.client()
+            let change = Task { await error { try await client.config.set(1, at: "a") } }
+            let connection = try await agent.accept()
+            _ = try await connection.request("config.set")
+            change.cancel()
+            let changed = await change.value
+            #expect(changed?.code == .cancelled && changed?.mayHaveBeenExecuted == true)
+            #expect(
+                changed?.description == "the task was cancelled; config.set may have been executed: check its effect "
+                    + "before you repeat it")
+            _ = try await connection.request("request.cancel")
+
+            let read = Task { await error { try await client.config.snapshot() } }
+            _ = try await connection.request("config.get")
+            read.cancel()
+            let failure = await read.value
+            #expect(failure?.code == .cancelled && failure?.mayHaveBeenExecuted == false)
+            #expect(failure?.advice == nil)
+        }
+    }
+
     @Test("a call in a task that is already cancelled sends nothing")
     func cancelledBefore() async throws {
         try await ScriptedAgent.with { (agent) async throws in
@@ -168,7 +193,8 @@ struct CallTests {
                 withUnsafeCurrentTask { $0?.cancel() }
                 return await error { try await client.config.refresh() }
             }
-            #expect(await call.value?.code == .cancelled)
+            let failure = await call.value
+            #expect(failure?.code == .cancelled && failure?.mayHaveBeenExecuted == false)
         }
     }
 

@@ -329,7 +329,8 @@ where Model.ID: CustomStringConvertible & Sendable {
             let count = total.map { "\(saved) of \($0)" } ?? "\(saved)"
             throw LarderClientError(
                 error.code, "\(error.reason); \(count) models were saved", advice: error.advice,
-                remoteError: error.remoteError, systemError: error.systemError, savedCount: saved)
+                remoteError: error.remoteError, systemError: error.systemError, savedCount: saved,
+                mayHaveBeenExecuted: error.mayHaveBeenExecuted)
         }
     }
 

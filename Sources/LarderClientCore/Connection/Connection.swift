@@ -134,7 +134,7 @@ final class Connection: Sendable {
     }
 
     /// Ends a call that is still running, and asks the agent to cancel its request.
-    private func cancel(_ id: Int) { onLoop { $0.abandon(id, .cancelled) } }
+    private func cancel(_ id: Int) { onLoop { $0.cancel(id) } }
 
     /// Returns the number of subscriptions; 0 once the connection has ended.
     func subscriptionCount() async -> Int {

@@ -206,8 +206,14 @@ final class ConnectionHandler: ChannelInboundHandler {
         abandon(id, .timeout(of: call.method, after: timeout, isSent: call.isSent))
     }
 
+    /// Fails a call whose task was cancelled.
+    func cancel(_ id: Int) {
+        guard let call = calls.active(id) else { return }
+        abandon(id, .cancelled(call.method, isSent: call.isSent))
+    }
+
     /// Fails a call at once, and asks the agent to cancel its request.
-    func abandon(_ id: Int, _ error: LarderClientError) {
+    private func abandon(_ id: Int, _ error: LarderClientError) {
         guard let call = calls.abandon(id) else { return }
         call.resume(.failure(error))
         guard call.isSent else { return }

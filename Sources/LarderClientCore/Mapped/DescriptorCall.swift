@@ -64,8 +64,8 @@ package struct DescriptorCall: Sendable {
         } onCancel: {
             stream.interrupt()
         }
-        if Task.isCancelled { throw .cancelled }
-        let (reply, file) = try outcome.get()
+        if Task.isCancelled { throw .cancelled(method, isSent: true) }
+        let (reply, file) = try outcome.mapError { $0.advised(for: method) }.get()
         if let error = reply["error"] { throw LarderClientError(remote: WireError(from: error)) }
         guard let result = reply["result"] else {
             throw LarderClientError(.protocolViolation, "the reply has neither result nor error")
