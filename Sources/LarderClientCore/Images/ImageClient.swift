@@ -421,6 +421,16 @@ public protocol ImageCalls: Sendable {
 extension ImageCalls {
     /// The default options.
     public var configuration: LarderClient.Configuration { LarderClient.Configuration() }
+
+    /// Gets an image; see ``ImageClient/get(_:onProgress:)``.
+    public func get(_ request: LarderImageRequest) async throws(LarderClientError) -> LeasedImage {
+        try await get(request, onProgress: nil)
+    }
+
+    /// Gets the image at a URL with the default policy; see ``ImageClient/get(at:onProgress:)``.
+    public func get(at url: String) async throws(LarderClientError) -> LeasedImage {
+        try await get(LarderImageRequest(url))
+    }
 }
 
 extension ImageClient: ImageCalls {
