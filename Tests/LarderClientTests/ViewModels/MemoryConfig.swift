@@ -70,32 +70,35 @@ final class MemoryConfig: ConfigCalls {
     ) throws(LarderClientError) -> ConfigChange {
         var list = ConfigChangeList()
         build(&list)
-        let changes = list.changes
+        let changes = try list.changes.map { change throws(LarderClientError) -> (ConfigChangeList.Change, JSONPath) in
+            guard let path = try? JSONPath(parsing: change.path) else {
+                throw LarderClientError(.invalidArgument, "the path \(change.path) is malformed")
+            }
+            if case .set = change.operation, path.segments.isEmpty {
+                throw LarderClientError(.invalidArgument, "an override needs a path")
+            }
+            return (change, path)
+        }
         return try state.withLock { state throws(LarderClientError) in
             var (new, old) = (state, state.value)
-            var differences: [ConfigDifference] = []
             if case .equals(let revision, let epoch) = condition,
                 revision != state.revision || epoch ?? "test" != "test"
             {
                 let conflict = RemoteError.Conflict(revision: state.revision, epoch: "test")
                 throw LarderClientError(remote: RemoteError(.conflict, "another revision", conflict: conflict))
             }
-            for change in changes {
-                guard let path = try? JSONPath(parsing: change.path) else {
-                    throw LarderClientError(.invalidArgument, "the path \(change.path) is malformed")
-                }
-                // All conditions are about the document before the first change.
+            // All conditions are about the document before the first change.
+            for (change, path) in changes {
                 let current = old.value(at: path)
                 if change.condition != .any, change.condition != current.map({ .equals($0) }) ?? .absent {
                     let conflict = RemoteError.Conflict(
                         revision: state.revision, epoch: "test", path: path, value: current)
                     throw LarderClientError(remote: RemoteError(.conflict, "another value", conflict: conflict))
                 }
+            }
+            for (change, path) in changes {
                 switch change.operation {
                 case .set(let value, _):
-                    if path.segments.isEmpty {
-                        throw LarderClientError(.invalidArgument, "an override needs a path")
-                    }
                     let above = path.segments.indices.map { JSONPath(Array(path.segments[..<$0])) }
                     if above.contains(where: { new.value.value(at: $0)?.kind == .array }) {
                         throw LarderClientError(remote: RemoteError(.invalidParams, "\(path) is inside an array"))
@@ -105,16 +108,27 @@ final class MemoryConfig: ConfigCalls {
                 case .unset: new.unset(at: path.segments)
                 case .require: break
                 }
-                if new.value.value(at: path) != current {
-                    differences.append(ConfigDifference(path: path, old: current, new: new.value.value(at: path)))
-                }
             }
-            let hasEffect = new.value != old
+            let differences = Self.differences(from: old, to: new.value, at: [])
+            let hasEffect = !differences.isEmpty
             if hasEffect { new.revision += 1 }
             if !dryRun { state = new }
             return ConfigChange(
                 revision: state.revision, epoch: "test", hasEffect: hasEffect, differences: dryRun ? differences : nil)
         }
+    }
+
+    /// Returns the paths at which two values differ. Two objects are compared member by member.
+    private static func differences(
+        from old: JSONValue?, to new: JSONValue?, at path: [String]
+    ) -> [ConfigDifference] {
+        if old == new { return [] }
+        guard let old, let new, old.kind == .object, new.kind == .object else {
+            return [ConfigDifference(path: JSONPath(path), old: old, new: new)]
+        }
+        let added = new.members.filter { old[$0.name] == nil }
+        return old.members.flatMap { differences(from: $0.value, to: new[$0.name], at: path + [$0.name]) }
+            + added.flatMap { differences(from: nil, to: $0.value, at: path + [$0.name]) }
     }
 
     /// Returns a value with an override at a path; nil for no value. An object is merged, and null removes the value.

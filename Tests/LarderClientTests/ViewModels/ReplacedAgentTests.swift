@@ -150,6 +150,19 @@ struct ReplacedAgentTests {
         let configs: [any ConfigCalls] = [MemoryConfig(document), try await TestAgent(document).client().config]
         let changes: [@Sendable (inout ConfigChangeList) -> Void] = [
             { $0.set(1, at: "m.hosts.0") },
+            { list in
+                list.set(1, at: "m.hosts.0")
+                list.require(.equals(5), at: "number")  // compared before the first change
+            },
+            { list in
+                list.require(.equals(5), at: "number")
+                list.set(1, at: "a..b")  // refused before anything is compared
+            },
+            { $0.set(["c": ["d": ["x": [:]], "e": 1]], at: "a") },
+            { $0.set("x", at: "a.c.d") },
+            { $0.set(["t": "x"], at: "a.c.d") },
+            { $0.set(["e": 2, "f": [:]], at: "a.c") },
+            { $0.unset(at: "a") },
             { $0.set(1, at: "") },
             { $0.set(1, at: "a..b") },
             { _ in },
@@ -182,7 +195,7 @@ struct ReplacedAgentTests {
             { $0.unset(at: "base") },
         ]
         for (index, change) in changes.enumerated() {
-            var outcomes: [String] = []
+            var (outcomes, differences) = ([String](), [[ConfigDifference]]())
             for config in configs {
                 var list = ConfigChangeList()
                 change(&list)
@@ -191,11 +204,14 @@ struct ReplacedAgentTests {
                     let result = try await config.apply(list, ifRevision: .any, reason: nil, dryRun: false)
                     #expect(preview?.hasEffect == result?.hasEffect && (preview?.differences == nil) == (result == nil))
                     outcomes.append("\(result.map { "\($0.hasEffect)" } ?? "nil")")
+                    let previewed = preview?.differences ?? []
+                    differences.append(previewed.sorted { "\($0.path)" < "\($1.path)" })
                 } catch {
                     outcomes.append(error.remoteError?.code.description ?? "\(error.code)")
                 }
             }
             #expect(outcomes[0] == outcomes[1], "change \(index)")
+            #expect(differences.first == differences.last, "change \(index)")
             let values = [try await configs[0].value(as: JSONValue.self), try await configs[1].value()]
             #expect(values[0] == values[1], "change \(index)")
         }
