@@ -22,6 +22,7 @@ struct EventTests {
                 case .slowCall(let method, let duration): "slow \(method) \(duration.components.seconds)"
                 case .skippedSnapshots(let count, let path, let namespace): "skipped \(count) \(path) \(namespace)"
                 case .ignoredEvent(let kind): "ignored \(kind)"
+                case .invalidFile(let error): "invalid file \(error.code)"
                 }
             texts.withLock { $0.append(text) }
         }

@@ -16,8 +16,8 @@ extension LarderClient {
     ///
     /// Values, snapshots, streams of snapshots, waits, and view models and repositories that only read follow the file
     /// within a tenth of a second. Each change of the document is a new revision. While the file is missing or is not a
-    /// JSON object, the last good document stays, and the state of snapshots is `stale`. All other calls throw
-    /// `unsupported`. The file is read only while the client is used, on a thread that all such clients share.
+    /// JSON object, the last good document stays, the state of snapshots is `stale`, and the event
+    /// ``LarderClientEvent/invalidFile(_:)`` has the reason. All other calls throw `unsupported`. The file is read only while the client is used, on a thread that all such clients share.
     /// - Parameters:
     ///   - path: the path of the file, whose content is an object. As in the layers of an agent, members that are null
     ///     count as absent.
@@ -28,7 +28,7 @@ extension LarderClient {
         contentsOf path: String, namespace: String = LarderClient.defaultNamespace,
         configuration: Configuration = Configuration()
     ) throws(LarderClientError) {
-        let agent = try FileAgent(path, namespace)
+        let agent = try FileAgent(path, namespace, report: configuration.onEvent ?? LarderClientEvent.printInvalidFile)
         self.init(
             transport: Transport(
                 name: path, open: { () throws(LarderSocket.ConnectError) in try agent.open() },
@@ -44,8 +44,11 @@ private struct FileAgent: Sendable {
 
     private let document: NIOLoopBoundBox<FollowedFile>
 
-    init(_ path: String, _ namespace: String) throws(LarderClientError) {
-        document = .makeBoxSendingValue(try FollowedFile(path, namespace), eventLoop: Self.group.any())
+    init(
+        _ path: String, _ namespace: String, report: @escaping @Sendable (LarderClientEvent) -> Void
+    ) throws(LarderClientError) {
+        document = .makeBoxSendingValue(
+            try FollowedFile(path, namespace, report: report), eventLoop: Self.group.any())
     }
 
     /// Returns the socket of a new client.
@@ -72,13 +75,18 @@ private final class FollowedFile {
     private var value = JSONValue.emptyObject
     private var revision = 0
     private var state = ConfigState.fresh
+    /// Why the file could not be used when it was last read; nil if it could.
+    private var problem: LarderClientError?
+    private let report: @Sendable (LarderClientEvent) -> Void
     /// The content of the file when it was last read.
     private var text: [UInt8] = []
     private var connections: [ObjectIdentifier: FileConnection] = [:]
     private var timer: Scheduled<Void>?
 
-    init(_ path: String, _ namespace: String) throws(LarderClientError) {
-        (self.path, self.namespace) = (path, namespace)
+    init(
+        _ path: String, _ namespace: String, report: @escaping @Sendable (LarderClientEvent) -> Void
+    ) throws(LarderClientError) {
+        (self.path, self.namespace, self.report) = (path, namespace, report)
         try read()
     }
 
@@ -109,16 +117,25 @@ private final class FollowedFile {
         return ConfigWait.Result(value: value.value(at: path), revision: revision, epoch: epoch, state: state)
     }
 
-    /// Reads the file, and notifies the connections if the document differs.
+    /// Reads the file, and notifies the connections if the document differs. Reports each reason why the file cannot be
+    /// used once.
     func refresh() {
         let before = revision
-        do throws(LarderClientError) { try read() } catch { state = .stale }
+        do throws(LarderClientError) {
+            try read()
+            problem = nil
+        } catch {
+            state = .stale
+            if error != problem { report(.invalidFile(error)) }
+            problem = error
+        }
         if revision != before { for connection in connections.values { connection.documentChanged() } }
     }
 
     private func read() throws(LarderClientError) {
         func failure(_ reason: String) -> LarderClientError {
-            LarderClientError(.invalidArgument, reason, advice: "name a file whose content is a JSON object")
+            LarderClientError(
+                .invalidArgument, reason, advice: "correct the file, or name one whose content is a JSON object")
         }
         // O_NONBLOCK: a FIFO at this path must not block the thread.
         let descriptor = Glibc.open(path, O_RDONLY | O_NONBLOCK | O_CLOEXEC)

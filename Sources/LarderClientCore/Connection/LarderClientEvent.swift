@@ -1,3 +1,4 @@
+import Glibc
 import Synchronization
 
 /// Something that happened in a client. Later versions may add cases, so a `switch` over it needs a `default`.
@@ -30,6 +31,10 @@ public enum LarderClientEvent: Sendable, CustomStringConvertible {
     case skippedSnapshots(count: Int, path: String, namespace: String)
     /// The client has ignored an event of the agent, because this version does not know its kind.
     case ignoredEvent(kind: String)
+    /// The file of a client that reads one instead of an agent is missing or is not a JSON object. The last good document
+    /// stays. Each reason is reported once, until the file can be used again. Without a handler, it is printed on standard
+    /// error.
+    case invalidFile(LarderClientError)
 
     /// The event in one line.
     public var description: String {
@@ -47,7 +52,15 @@ public enum LarderClientEvent: Sendable, CustomStringConvertible {
         case .skippedSnapshots(let count, let path, let namespace):
             "skipped \(count) snapshots of \"\(path)\" in the namespace \(namespace)"
         case .ignoredEvent(let kind): "ignored an event of the unknown kind \(kind)"
+        case .invalidFile(let error): "the last good document stays: \(error)"
         }
+    }
+
+    /// Prints the reason why a file cannot be used on standard error.
+    static func printInvalidFile(_ event: Self) {
+        guard case .invalidFile = event else { return }
+        let line = Array("LarderClient: \(event)\n".utf8)
+        _ = line.withUnsafeBytes { write(STDERR_FILENO, $0.baseAddress, $0.count) }
     }
 }
 

@@ -1,6 +1,7 @@
 import Foundation
 import LarderClient
 import LarderTesting
+import Synchronization
 import TestSupport
 import Testing
 
@@ -212,6 +213,29 @@ struct FileClientTests {
             try Data(#"{"limit":10}"#.utf8).write(to: file)
             let restored = try await config["shop"].snapshot()
             #expect(restored.state == .fresh && restored.revision == 1)
+        }
+    }
+
+    @Test("an event says why a file is not used, once for each reason")
+    func invalidFileEvents() async throws {
+        try await withTemporaryDirectory { directory in
+            let file = URL(filePath: directory + "/config.json")
+            func write(_ text: String) throws { try Data(text.utf8).write(to: file, options: .atomic) }
+            try write(#"{"limit":10}"#)
+            let reasons = Mutex<[String]>([])
+            let configuration = LarderClient.Configuration { event in
+                if case .invalidFile(let error) = event { reasons.withLock { $0.append(error.reason) } }
+            }
+            let config = try LarderClient(contentsOf: file.path, configuration: configuration).config
+            for text in ["[]", #"{"limit":10}"#, "[]"] {
+                try write(text)
+                for _ in 0..<2 {
+                    let snapshot = try await config.snapshot()
+                    #expect(snapshot.state == (text == "[]" ? .stale : .fresh))
+                }
+            }
+            let reason = "the content of \(file.path) is not a JSON object"
+            #expect(reasons.withLock { $0 } == [reason, reason])
         }
     }
 
