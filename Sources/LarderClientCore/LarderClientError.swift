@@ -114,6 +114,9 @@ public struct LarderClientError: Error, Sendable, Hashable, CustomStringConverti
     /// permissions. Before you repeat a change, check ``mayHaveBeenExecuted``. A `conflict` is retryable only if the call
     /// itself reads what it compares, as `update` does. After any other conflict, read again and build the change anew.
     ///
+    /// The error `unavailable` of the agent is retryable whatever its cause is: usually the source has not responded yet. If
+    /// the settings disable the image cache, it lasts until they enable the cache.
+    ///
     /// `cancelled` is not retryable, because the program itself has ended the call. A cancelled change may have been
     /// executed, too.
     public var isRetryable: Bool {
@@ -286,7 +289,8 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
         /// The name of the kind in the protocol, such as `notFound`.
         public var description: String { wire.name }
 
-        /// Whether the same call may succeed later without a change of the settings.
+        /// Whether the same call may succeed later without a change of the settings. True for ``unavailable`` whatever its
+        /// cause is.
         public var isRetryable: Bool { wire.isRetryable }
 
         /// The line is not JSON in UTF-8, or is nested too deeply.
@@ -321,7 +325,8 @@ public struct RemoteError: Sendable, Hashable, CustomStringConvertible {
         public static let storageFailed = Self(.storageFailed)
         /// The agent is stopping.
         public static let shuttingDown = Self(.shuttingDown)
-        /// The remote source has not responded yet, the image cache is not in use, or the agent waits for settings.
+        /// The remote source has not responded yet, the settings disable the image cache, the agent cannot use the cache,
+        /// or the agent waits for valid settings. A retry helps without intervention only if the source is the cause.
         public static let unavailable = Self(.unavailable)
         /// The origin of an image cannot be reached, and no usable image is cached.
         public static let offline = Self(.offline)

@@ -13,7 +13,7 @@ public import SystemPackage
 /// All methods throw ``LarderClientError``. An error that the agent returns has the code `remote`. Its
 /// ``LarderClientError/remoteError`` is, for example, `offline`, `imageRejected` or `forbiddenAddress`, with details in
 /// its ``RemoteError/reason``. `unavailable` means that the settings disable the image cache, or that the agent cannot
-/// use it.
+/// use it. A retry does not help before this is corrected, although the error is retryable.
 ///
 /// Getting, listing and prefetching images needs the right `images`. Storing images also needs `push`. Pinning and
 /// removing images needs `administer`.
