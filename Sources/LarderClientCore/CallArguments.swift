@@ -75,6 +75,14 @@ package enum CallArguments {
             advice: "pass the revision of a snapshot or of history(limit:)")
     }
 
+    /// Checks the length of the reason for a change; nil is valid.
+    static func check(reason: String?) throws(LarderClientError) {
+        guard let count = reason?.unicodeScalars.count, count > maxReasonLength else { return }
+        throw LarderClientError(
+            .invalidArgument, "the reason has \(count) characters, and may have at most \(maxReasonLength)",
+            advice: "shorten it")
+    }
+
     /// Checks that a value has no infinity or NaN.
     /// - Parameter path: the path at which the value is set or compared.
     package static func check(_ value: JSONValue, at path: JSONPath) throws(LarderClientError) {

@@ -139,7 +139,7 @@ extension MemberReader {
 }
 
 /// The maximum length of the reason for a change, in Unicode code points.
-private let maxReasonLength = 1024
+package let maxReasonLength = 1024
 
 /// The integers that all JSON readers represent exactly.
 enum WireInteger {

@@ -133,6 +133,31 @@ func missingValue<T>(default defaultValue: T?) -> T? {
     defaultValue ?? (T.self as? any OptionalValue.Type)?.missing as? T
 }
 
+extension ConfigChangeList {
+    /// Encodes a value and sets it as an override, as ``set(_:at:ttl:ifValue:)`` does. It throws, so it is called on a
+    /// list that is made before it is sent:
+    ///
+    /// ```swift
+    /// var changes = ConfigChangeList()
+    /// try changes.set(encoding: Search(limit: 25, hosts: []), at: "search")
+    /// changes.set("new cluster", at: "banner")
+    /// try await client.config.apply(changes, ifRevision: .any, reason: nil, dryRun: false)
+    /// ```
+    /// - Parameters:
+    ///   - value: the value. An object is merged with the values of the lower layers.
+    ///   - path: the path of an object member. It must not be empty.
+    ///   - ttl: the time after which the override expires, in whole milliseconds, rounded up; nil for no expiry.
+    ///   - condition: the resolved value that must be at the path before the first change is made.
+    ///   - encoder: encodes the value, on the thread of the caller.
+    /// - Throws: `invalidArgument` if the value cannot be encoded as JSON.
+    public mutating func set(
+        encoding value: some Encodable, at path: String, ttl: Duration? = nil,
+        ifValue condition: ValueCondition = .any, encoder: JSONEncoder = JSONEncoder()
+    ) throws(LarderClientError) {
+        set(try JSONValue(encoding: value, encoder: encoder), at: path, ttl: ttl, ifValue: condition)
+    }
+}
+
 extension JSONValue {
     /// The maximum size of a text that is decoded on the thread of the caller.
     private static let maxBytesOnCaller = 4096

@@ -202,8 +202,10 @@ extension ConfigCalls {
                 failures += 1
                 if failures >= attempts {
                     let text = attempts == 1 ? "the only attempt" : "each of the \(attempts) attempts"
+                    // The text of the agent has advice for changes that are not repeated.
+                    let place = error.remoteError?.conflict?.path.map { " at \"\($0)\"" } ?? ""
                     throw LarderClientError(
-                        error.code, "another client changed the value during \(text): \(error.reason)",
+                        error.code, "another client changed the value\(place) during \(text)",
                         advice: advice, remoteError: error.remoteError
                     ).asRetryable()
                 }

@@ -109,8 +109,12 @@ final class ModelWriter: Sendable {
                 }
                 let write = remaining.remove(at: index)
                 do throws(LarderClientError) {
-                    guard try await isExposed(value, conflict, by: removal, of: write) else { throw error }
-                    let hiding = ConfigApply.Change(.set(.null), at: write.path, ifValue: .equals(value))
+                    let isForced = write.changes.allSatisfy { $0.ifValue == .any }
+                    if !isForced {
+                        guard try await isExposed(value, conflict, by: removal, of: write) else { throw error }
+                    }
+                    let hiding = ConfigApply.Change(
+                        .set(.null), at: write.path, ifValue: isForced ? .any : .equals(value))
                     complete(write, .success(try await calls.apply([hiding])))
                 } catch {
                     complete(write, .failure(error))

@@ -34,7 +34,7 @@ import Synchronization
 /// `current/` next to its socket, so that a program starts without the agent; a ``RepositoryReadPolicy`` changes this.
 /// They also have the values that this repository has saved, and that ``changes`` has delivered. Writes need the agent.
 ///
-/// **Writing.** ``save(_:ifUnchanged:)`` and ``delete(_:)`` change a model only if its value is the one that this
+/// **Writing.** ``save(_:ifUnchanged:)`` and ``delete(_:ifUnchanged:)`` change a model only if its value is the one that this
 /// repository last saw: in `load`, `all`, ``changes``, a conflict, or its own writes. Otherwise they throw `remote` with
 /// `conflict`. The repository then has the newer value, so that the caller can load the model, make its change again, and
 /// save. Tasks that share a repository also share what it has seen. A task that must not overwrite what another task of
@@ -218,25 +218,36 @@ where Model.ID: CustomStringConvertible & Sendable {
     ///
     /// The overrides of the model are removed. If the model then still exists, because a lower layer provides it, it is
     /// hidden with a null in a second request.
+    /// - Parameters:
+    ///   - id: the id of the model.
+    ///   - ifUnchanged: false to delete the model also if another client has changed it.
     /// - Throws: `remote` with `conflict` if the model has another value than the one this repository last saw;
     ///   otherwise as ``save(_:ifUnchanged:)``.
-    public func delete(_ id: Model.ID) async throws(LarderClientError) {
+    public func delete(_ id: Model.ID, ifUnchanged: Bool = true) async throws(LarderClientError) {
         let path = try coding.path(of: id)
         var old = known.withLock { $0.value(at: path) }
         if old == nil { old = try await read(path, .networkFirst) }
         guard let old else { return }
-        let change = ConfigApply.Change(.unset, at: path, ifValue: .equals(old))
+        let change = ConfigApply.Change(.unset, at: path, ifValue: ifUnchanged ? .equals(old) : .any)
         try await write([change], of: nil, at: path, deleting: old)
     }
 
-    /// Deletes models as ``delete(_:)`` deletes one. The deletions share requests.
+    /// Deletes models as ``delete(_:ifUnchanged:)`` deletes one. The deletions share requests.
     ///
     /// ```swift
     /// try await tickets.deleteAll(["1", "2"])
+    /// try await tickets.deleteAll(["3", "4"], ifUnchanged: false)
     /// ```
+    /// - Parameters:
+    ///   - ids: the ids of the models.
+    ///   - ifUnchanged: false to delete models also if another client has changed them.
     /// - Throws: the first error. The other models are deleted nevertheless.
-    public func deleteAll(_ ids: some Sequence<Model.ID>) async throws(LarderClientError) {
-        try await ids.forEachTogether { id async throws(LarderClientError) in try await self.delete(id) }
+    public func deleteAll(
+        _ ids: some Sequence<Model.ID>, ifUnchanged: Bool = true
+    ) async throws(LarderClientError) {
+        try await ids.forEachTogether { id async throws(LarderClientError) in
+            try await self.delete(id, ifUnchanged: ifUnchanged)
+        }
     }
 
     /// Saves all models of a sequence, whatever their current values are.

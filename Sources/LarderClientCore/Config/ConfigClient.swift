@@ -25,7 +25,8 @@ import LarderProtocol
 /// ``LarderClientError/remoteError`` is, for example, `unknownNamespace`, or `denied` if this process lacks the right
 /// for the operation. A malformed path is the error `invalidArgument`.
 ///
-/// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`. Pushing a document
+/// Reading and refreshing need the right `read` in the namespace. Changing overrides needs `write`; comparing values
+/// (`ifValue`, `require`, `update`) and incrementing them also need `read`. Pushing a document
 /// and forced refreshes need `push`. Rollbacks, pins and backups need `administer`.
 public struct ConfigClient: Sendable {
     package let client: LarderClient
@@ -351,7 +352,7 @@ extension ConfigClient {
     /// - Returns: the revision that contains the changes; with `dryRun`, the current revision and the differences; nil
     ///   if the list is empty.
     /// - Throws: `remote` with `conflict` if a condition does not hold; also the errors of
-    ///   ``set(_:at:ttl:)``. Nothing has changed then.
+    ///   ``set(_:at:ttl:)``, and `invalidArgument` if the reason is too long. Nothing has changed then.
     @discardableResult
     public func apply(
         ifRevision: RevisionCondition = .any,
@@ -375,6 +376,7 @@ extension ConfigClient {
     ) async throws(LarderClientError) -> ConfigChange? {
         let changes = try list.wire()
         if changes.isEmpty { return nil }
+        try CallArguments.check(reason: reason)
         if case .equals(let revision, _) = ifRevision { try CallArguments.check(revision: revision, "ifRevision") }
         let parameters = ConfigApply.Parameters(
             changes, namespace: namespace, ifRevision: ifRevision.wire, reason: reason, isDryRun: dryRun)
@@ -406,6 +408,7 @@ extension ConfigClient {
         for (number, name) in [(step, "by"), (minimum, "minimum"), (maximum, "maximum")] {
             try CallArguments.check(number, name, in: CallArguments.integers)
         }
+        try CallArguments.check(reason: reason)
         let parameters = ConfigIncrement.Parameters(
             path: target, by: step, namespace: namespace, minimum: minimum, maximum: maximum,
             reason: reason)

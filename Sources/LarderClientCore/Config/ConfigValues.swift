@@ -45,6 +45,8 @@ public struct LarderRight: RawRepresentable, Sendable, Hashable, CustomStringCon
     public static let secrets = Self(.secrets)
     /// Get images.
     public static let images = Self(.images)
+    /// See the statistics of the agent and the status of all namespaces, without their values.
+    public static let monitor = Self(.monitor)
 
     /// The same as ``rawValue``.
     public var description: String { rawValue }

@@ -79,6 +79,17 @@ struct ArgumentTests {
             ("root", { _ = try await config.set(1, at: "") }),
             ("root of apply", { _ = try await config.apply { $0.set(1, at: "") } }),
             ("unset of the root", { _ = try await config.unset(at: "") }),
+            (
+                "reason of apply",
+                {
+                    let reason = String(repeating: "\u{E9}", count: 1025)
+                    _ = try await config.apply(reason: reason) { $0.set(2, at: "a") }
+                }
+            ),
+            (
+                "reason of increment",
+                { _ = try await config.increment(at: "a", reason: String(repeating: "x", count: 1025)) }
+            ),
             ("infinity", { _ = try await config.set(.double(.infinity), at: "a") }),
             ("NaN", { _ = try await config.apply { $0.set(.double(.nan), at: "a") } }),
         ]

@@ -94,7 +94,7 @@ struct MissingValueUpdateTests {
             try await RacingConfig(config: config).update(at: "limit", as: Int.self, attempts: 2) { $0 += 1 }
         }
         #expect(error?.isRetryable == true && error?.remoteError?.code == .conflict)
-        #expect(error?.reason.hasPrefix("another client changed the value during each of the 2 attempts: ") == true)
+        #expect(error?.reason == #"another client changed the value at "limit" during each of the 2 attempts"#)
         #expect(error?.advice?.contains("attempts:") == true && error?.advice?.contains("increment") == true)
     }
 }

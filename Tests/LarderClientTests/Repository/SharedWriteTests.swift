@@ -29,6 +29,21 @@ struct SharedWriteTests {
         #expect(config.applies.withLock { $0 } - count < 40)
     }
 
+    @Test("deletions without comparison also delete models that another client has changed or a lower layer provides")
+    func forcedDeletions() async throws {
+        let low: JSONValue = ["id": "1", "text": "low"]
+        let agent = try await TestAgent(["notes": ["1": low, "2": ["id": "2", "text": "low"]]])
+        let client = agent.client()
+        let notes = LarderRepository(client.config, at: "notes", of: Note.self)
+        try await notes.save(Note(id: "3", text: "one"))
+        #expect(try await notes.all().count == 3)
+        try await client.config.set("changed", at: "notes.1.text")
+        try await client.config.set("changed", at: "notes.3.text")
+        try await notes.deleteAll(["1", "2", "3", "4"], ifUnchanged: false)
+        #expect(try await client.config.snapshot(at: "notes").value == .emptyObject)
+        #expect(try await notes.all().isEmpty)
+    }
+
     @Test("if one of many saves conflicts, the others take few requests, and only that one fails")
     func saves() async throws {
         let agent = try await TestAgent(["notes": ["200": ["id": "200", "text": "theirs"]]])
