@@ -99,6 +99,17 @@ struct ArgumentTests {
         #expect(try await config.value(at: "a", as: Int?.self) == nil)
     }
 
+    @Test("a list of changes encodes values, and an error of the encoding adds no change")
+    func encodedChanges() async throws {
+        let config = try await TestAgent(["a": 1]).client().config
+        var changes = ConfigChangeList()
+        try changes.set(encoding: ["x": 1], at: "b", ifValue: .absent)
+        #expect(throws: LarderClientError.self) { try changes.set(encoding: Double.nan, at: "c") }
+        #expect(changes.changes.map(\.path) == ["b"])
+        try await config.apply(changes, ifRevision: .any, reason: nil, dryRun: false)
+        #expect(try await config.snapshot().value == ["a": 1, "b": ["x": 1]])
+    }
+
     @Test("both conditions of a change have the form of a value, and a snapshot is a condition for its revision")
     func conditions() async throws {
         let client = try await TestAgent().client()
