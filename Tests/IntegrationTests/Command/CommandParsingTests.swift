@@ -200,7 +200,7 @@ struct CommandParsingTests {
         #expect(try parse("a=\"=1\"") == ("a", .equals("=1")))
         #expect(try parse("a.b") == ("a.b", .exists(true)))
         #expect(try parse("!a.b") == ("a.b", .exists(false)))
-        #expect(try parse("/a>b") == ("/a>b", .exists(true)))
+        #expect(try parse("/a>b") == ("a>b", .exists(true)))
         for text in [
             "a=null", "a..b", "a={", "a==1", "a>=1", "a<=1", "a = 1", "a= 1", "a !=1", "a>5", "!a<5", "a<b=1",
         ] {
