@@ -11,7 +11,7 @@ package final class Flag: Sendable {
     /// ``FlagReason/disabled``.
     package let problem: FlagProblem?
 
-    /// What is wrong with the flag, for lists: the ``problem``, or a default variant without a value. Such a flag can be
+    /// The ``problem``, or a default variant without a value; for lists. Such a flag can be
     /// evaluated for the contexts for which its rule selects another variant.
     package var listedProblem: FlagProblem? {
         if let problem { return problem }

@@ -161,7 +161,7 @@ struct CallTests {
         }
     }
 
-    @Test("the error of a cancelled change says that it may have been executed, and that of a cancelled read does not")
+    @Test("a cancelled change may have been executed, and a cancelled read may not, as their errors explain")
     func cancelledChange() async throws {
         try await ScriptedAgent.with { (agent) async throws in
             let client = agent.client()

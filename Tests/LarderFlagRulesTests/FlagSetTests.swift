@@ -88,7 +88,7 @@ struct FlagSetTests {
     }
 
     @Test(
-        "a default variant without a value is a problem for the list, and an error only where it is selected",
+        "a default variant without a value is a problem for the list, and an error only if it is selected",
         arguments: [#"{"a": 1}"#, #"{"a": 1, "b": null}"#])
     func defaultWithoutValue(variants: String) throws {
         let targeting = #""targeting": {"if": [{"==": [{"var": "x"}, 1]}, "a"]}"#

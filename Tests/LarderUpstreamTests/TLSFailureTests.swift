@@ -70,7 +70,7 @@ struct TLSFailureTests {
         #expect(text.contains("install ca-certificates"))
     }
 
-    @Test("if the server closes the connection during the handshake, the text says that it may not use TLS")
+    @Test("if the server closes the connection during the handshake, the advice is to try it without TLS")
     func closed() {
         let text = TLSFailure(
             description: "handshakeFailed(NIOSSL.BoringSSLError.sslError([Error: EOF during handshake]))"

@@ -84,7 +84,7 @@ extension Integration {
             }
         }
 
-        @Test("a refresh of a namespace without a source says so")
+        @Test("a refresh names the missing source of a namespace that has none")
         func refreshWithoutSource() throws {
             try AgentHome.with(starting: true) { home in
                 let text = try home.larder("refresh").text
