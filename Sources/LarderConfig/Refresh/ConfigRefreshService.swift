@@ -59,8 +59,12 @@ package actor ConfigRefreshService {
     package func refreshIfNeeded() async throws(ConfigError) -> Outcome { try await submit(.refresh) }
 
     /// Polls the source like ``refreshIfNeeded()``, but does not share a request that began longer ago than `age`.
-    package func refresh(begunWithin age: Duration) async throws(ConfigError) -> Outcome {
-        try await submit(.refresh, sharingSince: (uptime() - age).milliseconds)
+    /// - Parameter isDone: whether a request that has ended by now was recent enough
+    package func refresh(
+        begunWithin age: Duration, unless isDone: @Sendable () -> Bool = { false }
+    ) async throws(ConfigError) -> Outcome {
+        if isDone() { return unchanged }
+        return try await submit(.refresh, sharingSince: (uptime() - age).milliseconds)
     }
 
     /// Sends the source a long poll.

@@ -75,7 +75,7 @@ extension ConfigNamespace {
     ///   throw the error of the refresh
     fileprivate func refresh(within seconds: Double, orWithin allowed: Double?) async throws(WireError) {
         do throws(ConfigError) {
-            _ = try await refresher.refresh(begunWithin: .seconds(seconds))
+            _ = try await refresher.refresh(begunWithin: .seconds(seconds)) { isConfirmed(within: seconds) }
         } catch {
             guard error.code == .upstreamFailed || error.isRejection else { throw WireError(error) }
             let age = publication.status.age(at: WallClock.system.now)

@@ -210,18 +210,18 @@ extension Integration {
                     try Command.run("/bin/sh", ["-c", script], environment: environment)
                 }
                 let down = try check()
-                #expect(down.status == 2 && down.text.hasPrefix("LARDER CRITICAL: larder: "), "\(down)")
+                #expect(down.status == 2 && down.text.hasPrefix("LARDER CRITICAL: there is no socket at "), "\(down)")
                 _ = try home.start()
                 let ok = try check()
                 let isHealthy = home.healthyStatus == 0
                 #expect(ok.status == (isHealthy ? 0 : 1), "\(ok)")
-                let headline = isHealthy ? "OK: ok: no problems found\n\nNAMESPACE " : "WARNING: warning: state "
+                let headline = isHealthy ? "OK: no problems found\n\nNAMESPACE " : "WARNING: state "
                 #expect(ok.text.hasPrefix("LARDER \(headline)"), "\(ok)")
                 try home.makeDirectory("config.d")
                 try home.write("config.d/10.json", "{")
                 _ = try home.larder("refresh")
                 let warning = try check()
-                #expect(warning.status == 1 && warning.text.hasPrefix("LARDER WARNING: warning: "), "\(warning)")
+                #expect(warning.status == 1 && warning.text.hasPrefix("LARDER WARNING: "), "\(warning)")
                 let first = warning.text.prefix { $0 != "\n" }
                 if isHealthy {
                     #expect(first.contains("default has been stale") && first.contains("10.json"), "\(first)")

@@ -40,6 +40,18 @@ struct AnswerAgeTests {
         }
     }
 
+    @Test("a call that is late causes no request if the one that ended before was recent enough")
+    func late() async throws {
+        let fixture = StoreFixture()
+        try await fixture.withFlow { (_, refresher, source) async throws in
+            let first = Task { try await refresher.refreshIfNeeded() }
+            await source.nextRequest().answer(["v": 1])
+            _ = try await first.value
+            #expect(try await refresher.refresh(begunWithin: .seconds(5)) { true }.commit.revision == 1)
+            #expect(source.requestCount == 1)
+        }
+    }
+
     @Test("a running request is shared by its age, even if the clock was set back since it began")
     func clockSetBack() async throws {
         var fixture = StoreFixture()
