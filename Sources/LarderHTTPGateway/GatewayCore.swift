@@ -59,7 +59,6 @@ final class GatewayCore {
     /// Adds the handlers of a new connection. If the limit is reached, closes the connection that has not made progress for
     /// the longest time.
     func add(_ channel: any Channel) throws {
-        if end != nil { throw ChannelError.eof }
         if connections.count >= maxConnections {
             let stalled = connections.values.compactMap { one in one.stalledSince.map { (one, $0) } }
             guard let (oldest, _) = stalled.min(by: { $0.1 < $1.1 }) else { throw ChannelError.eof }
@@ -69,6 +68,7 @@ final class GatewayCore {
         let connection = HTTPConnection(self)
         try connection.addHandlers(to: channel)
         connections[ObjectIdentifier(connection)] = connection
+        if end != nil { connection.quiesce() }
         if timer == nil { startTimer() }
     }
 

@@ -49,7 +49,9 @@ final class HTTPConnection: ChannelInboundHandler {
     private var request: Request?
     /// The bytes that this connection has reserved.
     private var reservedBytes = 0
-    /// Whether the connection closes after the response in progress.
+    /// Whether no request has arrived.
+    private var isNew = true
+    /// Whether the connection closes after the response in progress, or the next one.
     private var isLast = false
 
     init(_ core: GatewayCore) { self.core = core }
@@ -95,9 +97,14 @@ final class HTTPConnection: ChannelInboundHandler {
 
     func close() { context?.close(promise: nil) }
 
-    /// Closes the connection after the response in progress.
+    /// Closes the connection after the response in progress. A new connection is kept for its first request, which may be on
+    /// its way.
     func quiesce() {
         if case .streaming = phase { endStream() }
+        if isNew, case .idle = phase {
+            isLast = true
+            return
+        }
         context?.pipeline.fireUserInboundEventTriggered(ChannelShouldQuiesceEvent())
     }
 
@@ -141,8 +148,9 @@ final class HTTPConnection: ChannelInboundHandler {
         bytesArrived()
         guard case .receiving = phase else { return }
         // The decoder stops at the end of a request to change the protocol, and would buffer all bytes after it.
+        isNew = false
         isLast =
-            !head.isKeepAlive || head.version != .http1_1 || head.method == .CONNECT
+            isLast || !head.isKeepAlive || head.version != .http1_1 || head.method == .CONNECT
             || head.headers.contains(name: "upgrade")
         do throws(Response) {
             let origin = try core.access.origin(of: head)

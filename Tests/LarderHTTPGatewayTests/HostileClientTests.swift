@@ -169,9 +169,10 @@ struct HostileClientTests {
         await gateway.shutDown()
     }
 
-    @Test("a shutdown answers the request in progress, and closes idle connections")
+    @Test("a shutdown answers the request in progress and the first one of a connection, and closes idle ones")
     func shutdown() async throws {
         let gateway = try await Self.gateway()
+        nonisolated(unsafe) let new = try Wire(gateway.port)
         nonisolated(unsafe) let (idle, busy) = (try Wire(gateway.port), try Wire(gateway.port))
         try busy.send("POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
         // The next request is answered after the first part of the previous one was read.
@@ -179,6 +180,9 @@ struct HostileClientTests {
         _ = try await onThread { try idle.response() }
         async let end: Void = gateway.shutDown()
         try await onThread { try idle.waitForEnd() }
+        try new.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        let first = try await onThread { try new.response() }
+        #expect(first.status == 200 && first["connection"] == "close")
         try busy.send("}")
         let response = try await onThread { try busy.response() }
         #expect(response.status == 200 && response["connection"] == "close")
