@@ -106,7 +106,7 @@ let package = Package(
         larder("LarderFlagRules", ["LarderJSON"]),
         larder("LarderSystemd", ["LarderEncoding", "CLinuxShims", "CSystemd", logging]),
         larder("LarderJSON5", ["LarderJSON"]),
-        larder("LarderSchema", ["LarderJSON", "CPCRE2"]),
+        larder("LarderSchema", ["LarderJSON", "LarderEncoding", "CPCRE2"]),
         larder("LarderProtocol", ["LarderJSON", "LarderEncoding"]),
         larder(
             "LarderUpstream",

@@ -1,4 +1,5 @@
 import Glibc
+import LarderConfigModel
 import LarderEncoding
 import LarderJSON
 import LarderJSON5
@@ -150,7 +151,7 @@ package struct GatewaySettings: Sendable {
         var namespaces: [Namespace] = []
         for (name, _) in all?.value.members ?? JSONValue.emptyObject.members {
             guard let namespace = try all?.object(name) else { continue }
-            guard Self.isNamespace(name) else {
+            guard NamespaceName.isValid(name) else {
                 throw namespace.problem("must have a name of lower-case letters, digits, \"-\", \"_\" and \".\"")
             }
             try namespace.check(["flags", "config"])
@@ -165,13 +166,6 @@ package struct GatewaySettings: Sendable {
             throw object.problem("namespaces", "must name a namespace, such as { default: { flags: \"flags\" } }")
         }
         self.namespaces = namespaces
-    }
-
-    /// Whether a text can be the name of a namespace; see larder.json(5).
-    private static func isNamespace(_ text: String) -> Bool {
-        let isStart = { (byte: UInt8) in (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) }
-        return text.utf8.count <= 64 && text.utf8.first.map(isStart) == true
-            && text.utf8.allSatisfy { isStart($0) || $0 == 0x2D || $0 == 0x5F || $0 == 0x2E }
     }
 }
 

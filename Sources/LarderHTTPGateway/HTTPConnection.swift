@@ -49,7 +49,7 @@ final class HTTPConnection: ChannelInboundHandler {
     private var request: Request?
     /// The bytes that this connection has reserved.
     private var reservedBytes = 0
-    /// Whether no request has arrived.
+    /// Whether no header of a request has arrived.
     private var isNew = true
     /// Whether the connection closes after the response in progress, or the next one.
     private var isLast = false
@@ -101,7 +101,7 @@ final class HTTPConnection: ChannelInboundHandler {
     /// its way.
     func quiesce() {
         if case .streaming = phase { endStream() }
-        if isNew, case .idle = phase {
+        if isNew {
             isLast = true
             return
         }

@@ -1,3 +1,4 @@
+import LarderEncoding
 import LarderJSON
 import NIOHTTP1
 
@@ -67,21 +68,8 @@ enum Route: Equatable {
 
     /// Resolves percent-encoding.
     private static func decoded(_ text: String) throws(Problem) -> String {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            let digits = String(decoding: rest.prefix(2), as: UTF8.self)
-            guard digits.utf8.count == 2, !digits.hasPrefix("+"), !digits.hasPrefix("-"),
-                let value = UInt8(digits, radix: 16)
-            else { throw .malformed }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        guard let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }
+        let (bytes, isValid) = text.percentDecoded()
+        guard isValid, let text = String(validating: bytes, as: UTF8.self) else { throw .malformed }
         return text
     }
 }

@@ -77,7 +77,7 @@ public final class TestAgent: Sendable {
     public init(
         namespaces: [String: JSONValue], images: TestImageOrigin? = nil
     ) async throws(LarderClientError) {
-        for name in namespaces.keys where !NamespaceConfiguration.isName(name) {
+        for name in namespaces.keys where !NamespaceName.isValid(name) {
             throw LarderClientError(
                 .invalidArgument, "\"\(name)\" is not a valid name of a namespace",
                 advice: "use lower-case letters, digits, \".\", \"_\" and \"-\"")

@@ -85,7 +85,7 @@ struct ConfigRequestTests {
         let wire = try Wire(gateway.port)
         try wire.send(
             "GET /v1/config/default/search.limit HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n")
-        nonisolated(unsafe) let reader = wire
+        let reader = wire
         let head = try await onThread { try reader.response() }
         #expect(head.status == 200 && head["content-type"] == "text/event-stream")
         #expect(head["transfer-encoding"] == "chunked")

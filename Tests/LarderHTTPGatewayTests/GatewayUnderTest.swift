@@ -94,8 +94,8 @@ struct Received: Sendable {
 }
 
 /// One connection to the gateway. It blocks, so call the methods that read only in ``onThread(_:)``. Each of them ends at its
-/// deadline, also if bytes such as the comments of a stream keep arriving.
-final class Wire {
+/// deadline, also if bytes such as the comments of a stream keep arriving. One thread at a time reads.
+final class Wire: @unchecked Sendable {
     private let descriptor: Descriptor
     /// The bytes that have arrived, without the framing of chunks.
     private var input: [UInt8] = []
@@ -123,8 +123,7 @@ final class Wire {
 
     /// Sends bytes on a thread of its own, so that responses can be read meanwhile.
     func startSending(_ bytes: [UInt8]) {
-        nonisolated(unsafe) let wire = self
-        Thread.detachNewThread { try? wire.send(bytes) }
+        Thread.detachNewThread { try? self.send(bytes) }
     }
 
     func send(_ bytes: [UInt8]) throws {

@@ -67,9 +67,9 @@ struct HostileClientTests {
     @Test("if the limit of connections is reached, the one that has stalled for the longest time is closed")
     func connections() async throws {
         let gateway = try await Self.gateway(#"{ "connections": 4 }"#)
-        nonisolated(unsafe) let idle = try (0..<4).map { _ in try Wire(gateway.port) }
+        let idle = try (0..<4).map { _ in try Wire(gateway.port) }
         try idle[1].send("POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: loc")
-        nonisolated(unsafe) let newer = try (0..<4).map { _ in try Wire(gateway.port) }
+        let newer = try (0..<4).map { _ in try Wire(gateway.port) }
         for wire in 0..<4 {
             try newer[wire].send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             #expect(try await onThread { try newer[wire].response() }.status == 200)
@@ -89,7 +89,7 @@ struct HostileClientTests {
         ])
     func upgrades(request: String, status: Int) async throws {
         let gateway = try await Self.gateway()
-        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        let wire = try Wire(gateway.port)
         try wire.send(request)
         let response = try await onThread { try wire.response() }
         #expect(response.status == status && response["connection"] == "close")
@@ -101,7 +101,7 @@ struct HostileClientTests {
     func streams() async throws {
         let gateway = try await Self.gateway(#"{ "connections": 4 }"#)
         let request = "GET /v1/config/default/a HTTP/1.1\r\nHost: localhost\r\nAccept: text/event-stream\r\n\r\n"
-        nonisolated(unsafe) let wires = try (0..<3).map { _ in try Wire(gateway.port) }
+        let wires = try (0..<3).map { _ in try Wire(gateway.port) }
         for (wire, status) in zip(wires.indices, [200, 200, 503]) {
             try wires[wire].send(request)
             #expect(try await onThread { try wires[wire].response() }.status == status)
@@ -116,7 +116,7 @@ struct HostileClientTests {
             "GET /v1/config/default/a HTTP/1.1\r\nHost: localhost\r\n\r\n",
             "POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{}"
         )
-        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        let wire = try Wire(gateway.port)
         try wire.send(get + post + get)
         for body in ["1", #"{"flags":[]}"#, "1"] {
             #expect(try await onThread { try wire.response() }.body == body)
@@ -130,7 +130,7 @@ struct HostileClientTests {
     func flood() async throws {
         let gateway = try await Self.gateway()
         let requests = (0..<3000).map { "GET /\($0) HTTP/1.1\r\nHost: \($0 % 2 == 0 ? "localhost" : "evil")\r\n\r\n" }
-        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        let wire = try Wire(gateway.port)
         wire.startSending(Array(requests.joined().utf8))
         let statuses = try await onThread { try requests.map { _ in try wire.response().status } }
         #expect(statuses == requests.indices.map { $0 % 2 == 0 ? 404 : 421 })
@@ -156,13 +156,13 @@ struct HostileClientTests {
         func head(_ target: String) -> String {
             "POST \(target) HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\nExpect: 100-Continue\r\n\r\n"
         }
-        nonisolated(unsafe) let wire = try Wire(gateway.port)
+        let wire = try Wire(gateway.port)
         try wire.send(head("/ofrep/v1/evaluate/flags"))
         #expect(try await onThread { try wire.response(hasBody: false) }.status == 100)
         try wire.send("{}")
         let response = try await onThread { try wire.response() }
         #expect(response.status == 200 && response.body == #"{"flags":[]}"#)
-        nonisolated(unsafe) let refused = try Wire(gateway.port)
+        let refused = try Wire(gateway.port)
         try refused.send(head("/nowhere"))
         let error = try await onThread { try refused.response() }
         #expect(error.status == 404 && error["connection"] == "close")
@@ -172,8 +172,8 @@ struct HostileClientTests {
     @Test("a shutdown answers the request in progress and the first one of a connection, and closes idle ones")
     func shutdown() async throws {
         let gateway = try await Self.gateway()
-        nonisolated(unsafe) let new = try Wire(gateway.port)
-        nonisolated(unsafe) let (idle, busy) = (try Wire(gateway.port), try Wire(gateway.port))
+        let new = try Wire(gateway.port)
+        let (idle, busy) = (try Wire(gateway.port), try Wire(gateway.port))
         try busy.send("POST /ofrep/v1/evaluate/flags HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n\r\n{")
         // The next request is answered after the first part of the previous one was read.
         try idle.send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")

@@ -24,7 +24,7 @@ struct ServiceInquiry {
         let inquiry = ServiceInquiry(
             doctor: Hints(socket: socket).command("larder doctor"), isAwaitingReply: client.isAwaitingReply
         ) {
-            await ServiceFacts.probe(for: SocketFacts(option: socket))
+            await ServiceFacts.probe(for: SocketFacts(option: socket), readsJournal: false)
         } sleep: {
             try await ContinuousClock().sleep(for: $0)
         }

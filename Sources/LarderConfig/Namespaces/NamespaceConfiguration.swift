@@ -65,16 +65,6 @@ extension NamespaceConfiguration {
         self.maximumDeletion = maximumDeletion
         self.isHostDirectoryNamed = isHostDirectoryNamed
     }
-
-    /// Whether a text is a valid name of a namespace: `[a-z0-9][a-z0-9._-]{0,63}`.
-    package static func isName(_ text: String) -> Bool {
-        func isLetterOrDigit(_ byte: UInt8) -> Bool {
-            (UInt8(ascii: "a")...UInt8(ascii: "z")).contains(byte)
-                || (UInt8(ascii: "0")...UInt8(ascii: "9")).contains(byte)
-        }
-        guard let first = text.utf8.first, isLetterOrDigit(first), text.utf8.count <= 64 else { return false }
-        return text.utf8.allSatisfy { isLetterOrDigit($0) || "._-".utf8.contains($0) }
-    }
 }
 
 // Converts the settings of a namespace to the types that the store, the layers and the status use.

@@ -3,9 +3,9 @@ import LarderJSON
 /// How many members of a document another document would remove.
 ///
 /// Members whose value is not an object are counted, at every level. Nulls are not counted, because the resolved
-/// configuration has no member for them. The version of the document is not counted either, unless it is the only member: a
-/// document that has nothing else has lost its content. A member counts as removed if the other document does not have it, or if its value there is
-/// empty (null, `""`, `[]` or `{}`) and was not before.
+/// configuration has no member for them. The version of the document is not counted either, unless it is the only member:
+/// a document that has nothing else has lost its content. A member counts as removed if the other document does not have
+/// it, or if its value there is empty (null, `""`, `[]` or `{}`) and was not before.
 package struct MassDeletion: Sendable, Hashable {
     /// The number of members in the current document.
     package var members: Int

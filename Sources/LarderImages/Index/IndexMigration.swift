@@ -1,3 +1,4 @@
+internal import LarderEncoding
 internal import LarderHTTPSemantics
 internal import LarderUpstream
 
@@ -101,18 +102,6 @@ struct IndexMigration {
 extension Substring {
     /// Whether the text contains percent-encoded bytes that are not UTF-8.
     fileprivate var hasEscapesOutsideUTF8: Bool {
-        guard utf8.contains(UInt8(ascii: "%")) else { return false }
-        var bytes: [UInt8] = []
-        var rest = utf8
-        while let byte = rest.popFirst() {
-            let digits = rest.prefix(2)
-            if byte == UInt8(ascii: "%"), digits.count == 2, let escaped = UInt8(Substring(digits), radix: 16) {
-                bytes.append(escaped)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(validating: bytes, as: UTF8.self) == nil
+        utf8.contains(UInt8(ascii: "%")) && String(validating: percentDecoded().bytes, as: UTF8.self) == nil
     }
 }

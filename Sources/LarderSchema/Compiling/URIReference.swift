@@ -1,3 +1,5 @@
+import LarderEncoding
+
 /// A URI reference in its components (RFC 3986).
 struct URIReference: Sendable, Equatable {
     var scheme: String?
@@ -77,19 +79,7 @@ struct URIReference: Sendable, Equatable {
 
     /// Replaces percent-encoded bytes; nil if the encoding is invalid, or if the result is not UTF-8.
     static func decoded(_ text: Substring) -> String? {
-        var bytes: [UInt8] = []
-        var rest = Array(text.utf8)[...]
-        while let byte = rest.popFirst() {
-            guard byte == UInt8(ascii: "%") else {
-                bytes.append(byte)
-                continue
-            }
-            guard rest.count >= 2, let value = UInt8(String(decoding: rest.prefix(2), as: UTF8.self), radix: 16) else {
-                return nil
-            }
-            bytes.append(value)
-            rest = rest.dropFirst(2)
-        }
-        return String(validating: bytes, as: UTF8.self)
+        let (bytes, isValid) = text.percentDecoded()
+        return isValid ? String(validating: bytes, as: UTF8.self) : nil
     }
 }

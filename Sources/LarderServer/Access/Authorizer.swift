@@ -1,4 +1,5 @@
 import LarderConfig
+import LarderConfigModel
 import LarderEncoding
 import LarderProtocol
 import LarderUpstream
@@ -63,7 +64,7 @@ struct Authorizer: Sendable {
         if granted.contains(right), exists { return nil }
         // For an invalid name the reply is `unknownNamespace`, even if namespaces may be hidden: a denial would be
         // logged with that name. No namespace can have such a name, so the reply reveals nothing.
-        if !exists, !rights.mayHaveHiddenNamespaces || !NamespaceConfiguration.isName(name) {
+        if !exists, !rights.mayHaveHiddenNamespaces || !NamespaceName.isValid(name) {
             return Denial(error: unknownNamespace(name, rights))
         }
         return .lacking(right, in: name, mayNotExist: !rights.mayKnow(of: name) || !exists)

@@ -2,6 +2,7 @@ import LarderConfig
 import LarderPlatform
 import LarderUpstream
 import Glibc
+import LarderConfigModel
 
 /// The open and locked directory of the plain copies (``SnapshotExporter``). Its methods block while they wait for the
 /// disk.
@@ -133,7 +134,7 @@ final class ExportDirectory: Sendable {
         let isTemporary = name.hasPrefix(".") && name.hasSuffix(".json.tmp")
         guard isTemporary || name.hasSuffix(".json") else { return nil }
         let namespace = String(isTemporary ? name.dropFirst().dropLast(9) : name.dropLast(5))
-        return NamespaceConfiguration.isName(namespace) ? namespace : nil
+        return NamespaceName.isValid(namespace) ? namespace : nil
     }
 
     private static func open(_ path: String) throws(ServerError) -> FileLock {

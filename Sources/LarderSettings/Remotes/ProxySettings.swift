@@ -1,4 +1,5 @@
 import Glibc
+import LarderEncoding
 import LarderJSON5
 import LarderUpstream
 
@@ -53,20 +54,7 @@ extension ProxySettings.Server {
     }
 
     private static func decoded(_ text: Substring) -> String {
-        var bytes: [UInt8] = []
-        var rest = text.utf8[...]
-        while let byte = rest.popFirst() {
-            let digits = rest.prefix(2)
-            if byte == UInt8(ascii: "%"), digits.count == 2,
-                let value = UInt8(String(decoding: digits, as: UTF8.self), radix: 16)
-            {
-                bytes.append(value)
-                rest = rest.dropFirst(2)
-            } else {
-                bytes.append(byte)
-            }
-        }
-        return String(decoding: bytes, as: UTF8.self)
+        String(decoding: text.percentDecoded().bytes, as: UTF8.self)
     }
 }
 

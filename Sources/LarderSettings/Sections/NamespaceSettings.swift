@@ -57,7 +57,7 @@ extension NamespaceConfiguration {
         let reader = try SettingsReader(value, at: path, knowing: nil)
         var namespaces: [String: NamespaceConfiguration] = [:]
         for name in reader.names {
-            guard isName(name) else {
+            guard NamespaceName.isValid(name) else {
                 throw reader.failure(
                     name,
                     "is not a valid namespace name; use 1 to 64 of a-z, 0-9, \".\", \"_\" and \"-\", "

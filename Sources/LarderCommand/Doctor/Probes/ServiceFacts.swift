@@ -108,7 +108,8 @@ enum ServiceFacts: Sendable, Equatable {
 
 extension ServiceFacts {
     /// Queries systemd. Must be called before the first connection, which would start the service.
-    static func probe(for socket: SocketFacts) async -> ServiceFacts {
+    /// - Parameter readsJournal: whether to find out how the service failed last
+    static func probe(for socket: SocketFacts, readsJournal: Bool = true) async -> ServiceFacts {
         let isUser = socket.choice == .user
         guard access("/run/systemd/system", F_OK) == 0 else { return .absent }
         func unit(_ name: String) async -> CapturedProgram? {
@@ -130,7 +131,7 @@ extension ServiceFacts {
         guard !units.service.loadState.isEmpty, !units.socket.loadState.isEmpty else {
             return .unknown("the output of systemctl is incomplete")
         }
-        if units.hasRestarted { units.lastFailure = await lastFailure(isUser: isUser) }
+        if readsJournal, units.hasRestarted { units.lastFailure = await lastFailure(isUser: isUser) }
         return ServiceFacts.units(units).of(socket)
     }
 
