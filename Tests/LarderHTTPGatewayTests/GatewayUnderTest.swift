@@ -106,18 +106,18 @@ final class Wire: @unchecked Sendable {
 
     func send(_ text: String) throws { try send(Array(text.utf8)) }
 
-    /// Closes the connection.
-    func close() { _ = Glibc.shutdown(descriptor.number, CInt(SHUT_RDWR)) }
+    /// Makes the connection end with a reset instead of a close.
+    func resetAtEnd() {
+        var option = linger(l_onoff: 1, l_linger: 0)
+        setsockopt(descriptor.number, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
+    }
 
-    /// Sends bytes until that would block.
-    func sendUntilFull(_ bytes: [UInt8]) {
-        var rest = bytes[...]
-        while !rest.isEmpty {
-            let count = rest.withUnsafeBytes {
-                Glibc.send(descriptor.number, $0.baseAddress, $0.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT))
-            }
-            guard count > 0 else { return }
-            rest = rest.dropFirst(count)
+    /// Sends bytes again and again, until the gateway has not taken any for half a second, because its responses are not
+    /// read.
+    func flood(_ bytes: [UInt8]) {
+        var entry = pollfd(fd: descriptor.number, events: Int16(POLLOUT), revents: 0)
+        while poll(&entry, 1, 500) == 1 {
+            if Glibc.send(descriptor.number, bytes, bytes.count, CInt(MSG_NOSIGNAL) | CInt(MSG_DONTWAIT)) < 0 { return }
         }
     }
 
